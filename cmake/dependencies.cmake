@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every outside library, found here and nowhere else. Debian's names are in the message.
+find_package(Threads REQUIRED)
+foreach(package fmt nlohmann_json)
+  find_package(${package} QUIET)
+  if(NOT ${package}_FOUND)
+    message(FATAL_ERROR "headwise needs ${package}. On Debian: "
+                        "apt-get install libhwy-dev libfmt-dev nlohmann-json3-dev libcli11-dev")
+  endif()
+endforeach()
+find_path(HEADWISE_HWY_INCLUDE hwy/highway.h)
+if(NOT HEADWISE_HWY_INCLUDE)
+  message(FATAL_ERROR "headwise needs Google Highway. On Debian: apt-get install libhwy-dev")
+endif()
+if(HEADWISE_BUILD_CLI OR HEADWISE_BUILD_PYTHON)
+  find_package(CLI11 QUIET)
+  if(NOT CLI11_FOUND)
+    message(FATAL_ERROR "the headwise command needs CLI11. On Debian: apt-get install libcli11-dev")
+  endif()
+endif()
+if(HEADWISE_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Flags of every target. -ffp-contract=off: a multiply and an add are fused only where the source says fma, because the
+# bits are part of the contract (docs/numerics.md).
+add_library(headwise_flags INTERFACE)
+target_compile_options(headwise_flags INTERFACE -ffp-contract=off -fno-math-errno -Wall -Wextra -Wpedantic -Wshadow
+                       -Wno-restrict)  # false alarms of GCC 12 on std::string concatenation
+if(HEADWISE_WARNINGS_AS_ERRORS)
+  target_compile_options(headwise_flags INTERFACE -Werror)
+endif()
+if(HEADWISE_SANITIZE)
+  target_compile_options(headwise_flags INTERFACE -fsanitize=${HEADWISE_SANITIZE} -fno-sanitize-recover=all
+                                                  -fno-omit-frame-pointer)
+  target_link_options(headwise_flags INTERFACE -fsanitize=${HEADWISE_SANITIZE})
+endif()
+target_link_libraries(headwise_flags INTERFACE Threads::Threads)
