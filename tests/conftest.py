@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names the tests that are not run where torch is not installed, in place of skipping them silently."""
+
+import importlib.util
+from pathlib import Path
+
+NEED_TORCH = {"torch_reference_test.py", "minilm_torch_test.py"}
+MISSING = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
+_not_run = []
+
+
+def pytest_ignore_collect(collection_path: Path):
+    if MISSING and collection_path.name in NEED_TORCH:
+        _not_run.append(collection_path.name)
+        return True
+    return None
+
+
+def pytest_terminal_summary(terminalreporter):
+    if _not_run:
+        terminalreporter.write_line(f"Not run, because {' and '.join(MISSING)} is not installed (./dev test --torch):")
+        for name in sorted(_not_run):
+            terminalreporter.write_line(f"  tests/{name}")
