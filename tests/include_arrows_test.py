@@ -5,6 +5,7 @@ import re
 from pathlib import PurePosixPath
 
 import pytest
+
 import repository
 
 # Room -> rooms it may include, itself apart.
