@@ -54,8 +54,9 @@ struct Activations {
   Tensor<T, 3> projected_keys_values;  // (batch, seq_kv, 2 * kv_heads * head_dim); empty in self-attention
   Tensor<T, 3> context;                // (batch, seq_q, heads * head_dim), heads merged
   Tensor<T, 3> row_max, row_sum;       // (batch, heads, seq_q)
+  bool complete = false;               // a forward into this object has come to its end
 
-  explicit operator bool() const { return static_cast<bool>(context); }
+  explicit operator bool() const { return complete; }
 };
 
 // Gradients of the score rule's own inputs. Each view that is given is overwritten.

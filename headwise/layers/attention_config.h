@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "headwise/layers/linear.h"
 #include "headwise/tensor/tensor_view.h"
@@ -42,6 +43,9 @@ struct AttentionSizes {
   RowRange key_value_rows() const { return {query_width(), 2 * kv_width()}; }
   Index stacked_rows() const { return query_width() + 2 * kv_width(); }
 };
+
+// Throws ArgumentError unless 1 <= value <= 2^24: "Encoder: hidden must be at least 1, got 0".
+void check_width(std::string_view who, std::string_view name, Index value);
 
 // Throws ShapeError for counts that do not divide ("MultiHeadAttention: d_out=10 is not divisible by num_heads=3;
 // nearest valid num_heads: 2, 5"), ArgumentError for counts below 1, a head_dim that an absent output projection cannot

@@ -80,6 +80,10 @@ class AttentionLayer {
   AttentionLayer(const AttentionLayer& source, std::string who, ProjectionNames names);
 
  private:
+  // Fills the projections of `kept`.
+  void project(TensorView<const T, 3> x, TensorView<const T, 3> keys_values, Activations<T>& kept,
+               const Execution& execution) const;
+
   AttentionConfig config_;
   AttentionSizes sizes_;
   ProjectionNames names_;
