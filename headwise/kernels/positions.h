@@ -4,6 +4,9 @@
 #define HEADWISE_KERNELS_POSITIONS_H_
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
 
 #include "headwise/kernels/attention.h"
 
@@ -40,6 +43,31 @@ inline KeyRange key_range(const Visibility& visibility, Index keys, Index positi
   if (visibility.window_left >= 0) range.begin = std::max(range.begin, position - visibility.window_left);
   range.end = std::max(range.end, range.begin);
   return range;
+}
+
+// Reads a view whose axes of length 1 stand for every index.
+template <class T>
+T& at_broadcast(const TensorView<T, 4>& view, Index b, Index h, Index i, Index j) {
+  return view(view.size(0) == 1 ? 0 : b, view.size(1) == 1 ? 0 : h, view.size(2) == 1 ? 0 : i,
+              view.size(3) == 1 ? 0 : j);
+}
+
+// The scale of the scores, rounded once to the working type.
+template <class A>
+A score_scale(const ScoreRule<A>& rule, const AttentionShape& shape) {
+  return static_cast<A>(rule.scale ? *rule.scale : 1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
+}
+
+// Weights of a row whose sum is NaN: NaN on every key that no rule hides, whatever the keys' own scores were.
+template <class A>
+void poison_row(const AttentionProblem<A>& problem, Index b, Index h, Index i, const KeyRange& range,
+                std::span<A> weights) {
+  for (Index j = range.begin; j < range.end; ++j) {
+    const bool masked = problem.visibility.mask && !at_broadcast(problem.visibility.mask, b, h, i, j);
+    const bool hidden =
+        problem.rule.bias && at_broadcast(problem.rule.bias, b, h, i, j) == -std::numeric_limits<A>::infinity();
+    weights[j] = masked || hidden ? A{0} : std::numeric_limits<A>::quiet_NaN();
+  }
 }
 
 }  // namespace headwise

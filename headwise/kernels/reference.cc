@@ -13,17 +13,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Reads a view whose axes of length 1 stand for every index.
-template <class T>
-T& at_broadcast(const TensorView<T, 4>& view, Index b, Index h, Index i, Index j) {
-  return view(view.size(0) == 1 ? 0 : b, view.size(1) == 1 ? 0 : h, view.size(2) == 1 ? 0 : i,
-              view.size(3) == 1 ? 0 : j);
-}
-
-double scale_of(const ScoreRule<double>& rule, const AttentionShape& shape) {
-  return rule.scale ? *rule.scale : 1.0 / std::sqrt(static_cast<double>(shape.head_dim));
-}
-
 Index kv_head_of(const AttentionShape& shape, Index head) { return head / (shape.heads / shape.kv_heads); }
 
 // Pass 1: the keys that every rule leaves visible.
@@ -43,7 +32,7 @@ void find_visible_keys(const AttentionProblem<double>& problem, const AttentionS
 void compute_scores(const AttentionProblem<double>& problem, const AttentionShape& shape, Index b, Index h, Index i,
                     Row& row) {
   const ScoreRule<double>& rule = problem.rule;
-  const double scale = scale_of(rule, shape);
+  const double scale = score_scale(rule, shape);
   for (Index j : row.keys) {
     double dot = 0;
     for (Index d = 0; d < shape.head_dim; ++d) {
@@ -183,7 +172,7 @@ void backward_row(const AttentionProblem<double>& problem, const AttentionShape&
   double delta = 0;
   for (std::size_t n = 0; n < row.keys.size(); ++n) delta += row.weights[n] * grad_weights[n];
   if (gradients.sinks) gradients.sinks(h) -= row.sink_weight * delta;
-  const double scale = scale_of(rule, shape);
+  const double scale = score_scale(rule, shape);
   for (std::size_t n = 0; n < row.keys.size(); ++n) {
     const Index j = row.keys[n];
     double grad_score = row.weights[n] * (grad_weights[n] - delta);
