@@ -7,6 +7,7 @@
 #include <functional>
 #include <stdexcept>
 
+#include "headwise/runtime/function_ref.h"
 #include "headwise/tensor/tensor_view.h"
 
 namespace headwise {
@@ -16,14 +17,18 @@ struct Cancelled : std::runtime_error {
   Cancelled() : std::runtime_error("the call was cancelled") {}
 };
 
+// task(index, worker)
+using TaskRef = FunctionRef<void(Index, int)>;
+
 // Runs independent tasks. Results never depend on which worker runs which task.
 class Executor {
  public:
   virtual ~Executor() = default;
   virtual int workers() const = 0;
-  // Calls task(index, worker) once for every index in [0, tasks); worker is in [0, workers()). Returns when all are
-  // done; the first exception of a task is rethrown.
-  virtual void run(Index tasks, const std::function<void(Index, int)>& task) = 0;
+  // Calls task(index, worker) once for every index in [0, tasks); worker is in [0, workers()), and no two tasks that
+  // run at the same time have the same one. Returns when all are done. After an exception of a task the tasks not yet
+  // begun may be left out; when the others have ended, the first exception is rethrown.
+  virtual void run(Index tasks, TaskRef task) = 0;
 };
 
 struct Execution {
