@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// One call of headwise.attention or attention_backward: every argument checked, and the problem it poses.
+#ifndef HEADWISE_PYTHON_BINDINGS_ATTENTION_CALL_H_
+#define HEADWISE_PYTHON_BINDINGS_ATTENTION_CALL_H_
+
+#include <optional>
+#include <string_view>
+
+#include "headwise/kernels/attention.h"
+#include "python/bindings/array_argument.h"
+#include "python/bindings/visibility_arguments.h"
+
+namespace headwise::python {
+
+// What both calls take, in the order of their signatures.
+struct AttentionHandles {
+  nb::handle q, k, v, mask, bias, causal, query_offset, window, kv_lengths, scale, softcap, alibi_slopes, sinks,
+      dropout, seed, batch_offset, head_offset;
+};
+
+class AttentionCall {
+ public:
+  // Throws whatever is wrong with an argument, before anything is computed or allocated.
+  AttentionCall(std::string_view who, const AttentionHandles& given);
+
+  std::string_view who() const { return who_; }
+  DType dtype() const { return *q.dtype(); }
+  const AttentionShape& shape() const { return shape_; }
+  const VisibilityArguments& visibility() const { return visibility_; }
+  const DropoutRule& dropout() const { return dropout_; }
+  std::optional<double> scale() const { return scale_; }
+  std::optional<double> softcap() const { return softcap_; }
+  // Multiply-adds of the two products of a forward over all keys.
+  double operations() const;
+
+  // Borrows from this object. T must be the call's dtype.
+  template <class T>
+  AttentionProblem<T> problem() const {
+    AttentionProblem<T> problem;
+    problem.inputs = {q.view<const T, 4>(), k.view<const T, 4>(), v.view<const T, 4>()};
+    problem.rule = {scale_, softcap_, bias.view<const T, 4>(), alibi_slopes.view<const T, 1>(),
+                    sinks.view<const T, 1>()};
+    problem.visibility = visibility_.visibility();
+    problem.dropout = dropout_;
+    return problem;
+  }
+
+  ArrayArgument q, k, v, bias, alibi_slopes, sinks;
+
+ private:
+  void take_inputs(const AttentionHandles& given);
+  void take_rule(const AttentionHandles& given);
+  void take_dropout(const AttentionHandles& given);
+
+  std::string who_;
+  AttentionShape shape_;
+  VisibilityArguments visibility_;
+  std::optional<double> scale_, softcap_;
+  DropoutRule dropout_;
+};
+
+// Calls body(T{}) with T the C++ type of a float32 or float64 array.
+template <class Body>
+decltype(auto) with_float_type(DType dtype, Body&& body) {
+  return dtype == DType::kFloat32 ? body(float{}) : body(double{});
+}
+
+}  // namespace headwise::python
+
+#endif  // HEADWISE_PYTHON_BINDINGS_ATTENTION_CALL_H_

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a call of the library without the GIL, in such a way that Ctrl-C stops it.
+#ifndef HEADWISE_PYTHON_BINDINGS_INTERRUPTIBLE_H_
+#define HEADWISE_PYTHON_BINDINGS_INTERRUPTIBLE_H_
+
+#include <functional>
+
+#include "headwise/runtime/execution.h"
+
+namespace headwise::python {
+
+// Calls work once, with the GIL released. `operations` is a rough count of its multiply-adds: a call that may take long
+// runs on a thread of its own while this one looks after signals, and when a Python signal handler raises, the cancel
+// flag goes up and the handler's exception is thrown. Called under the GIL.
+void run_interruptible(double operations, const std::function<void(const Execution&)>& work);
+
+}  // namespace headwise::python
+
+#endif  // HEADWISE_PYTHON_BINDINGS_INTERRUPTIBLE_H_

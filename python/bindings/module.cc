@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension headwise._headwise: one binding file for each part of the library.
+#include <nanobind/nanobind.h>
+
+#include "python/bindings/attention_binding.h"
+#include "python/bindings/errors.h"
+#include "python/bindings/saved_attention.h"
+
+NB_MODULE(_headwise, module) {
+  headwise::python::register_errors();
+  headwise::python::bind_saved_attention(module);
+  headwise::python::bind_attention(module);
+  module.attr("__version__") = HEADWISE_VERSION;
+}

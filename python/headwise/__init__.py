@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Multi-head attention for CPUs: exact, trainable, inspectable, and the same bits everywhere.
+
+`attention` and `attention_backward` work on numpy arrays (batch, heads, seq, head_dim). The layers take x
+(batch, seq, d_in): `MultiHeadAttention`, `CausalSelfAttention`, `MultiHeadAttentionWrapper`, `MultiHeadAttentionLayer`.
+"""
+
+from ._attention import AttentionGradients, AttentionResult, attention, attention_backward
+from ._headwise import __version__
+from ._later import KvCache, attention_varlen, view
+
+__all__ = [
+    "AttentionGradients",
+    "AttentionResult",
+    "KvCache",
+    "__version__",
+    "attention",
+    "attention_backward",
+    "attention_varlen",
+    "view",
+]
+
+
+def __getattr__(name):
+    if name in ("torch", "hf"):
+        from ._later import not_served
+
+        raise not_served(name)
+    raise AttributeError(f"module 'headwise' has no attribute {name!r}")
