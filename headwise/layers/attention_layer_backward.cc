@@ -13,13 +13,21 @@ namespace headwise {
 namespace {
 
 template <class T>
-void check_backward(const std::string& who, const AttentionConfig& config, const Activations<T>& saved,
-                    const TensorView<const T, 3>& grad_out, const TensorView<T, 3>& grad_x,
-                    const TensorView<T, 3>& grad_keys_values) {
+void check_backward(const std::string& who, const AttentionConfig& config, const AttentionSizes& sizes,
+                    const Activations<T>& saved, const TensorView<const T, 3>& grad_out,
+                    const TensorView<T, 3>& grad_x, const TensorView<T, 3>& grad_keys_values) {
   if (!saved) throw StateError(who + ": the activations hold no forward");
   if (config.gradients == Gradients::kNone) throw StateError(who + ": the layer was built without gradients");
   const Axis batch{"batch", saved.x.size(0)}, seq{"seq", saved.x.size(1)}, d_in{"d_in", config.d_in};
+  // Activations of another layer would be read beyond their end.
+  const Index rows = saved.keys_values ? sizes.query_width() : sizes.stacked_rows();
   check_shape(who, "saved.x", saved.x.view(), {batch, seq, d_in});
+  check_shape(who, "saved.projected", saved.projected.view(), {batch, seq, {"rows", rows}});
+  check_shape(who, "saved.row_max", saved.row_max.view(), {batch, {"heads", sizes.heads}, seq});
+  if (saved.keys_values) {
+    check_shape(who, "saved.projected_keys_values", saved.projected_keys_values.view(),
+                {batch, {"seq_kv"}, {"rows", 2 * sizes.kv_width()}});
+  }
   check_shape(who, "grad_out", grad_out, {batch, seq, {"d_out", config.d_out}});
   if (grad_x) check_shape(who, "grad_x", grad_x, {batch, seq, d_in});
   if (!grad_keys_values) return;
@@ -44,7 +52,7 @@ template <class T>
 void AttentionLayer<T>::backward(const Activations<T>& saved, TensorView<const T, 3> grad_out, TensorView<T, 3> grad_x,
                                  TensorView<T, 3> grad_keys_values, const ScoreGradients<T>& score_gradients,
                                  const Execution& execution) {
-  check_backward(config_.who + ".backward", config_, saved, grad_out, grad_x, grad_keys_values);
+  check_backward(config_.who + ".backward", config_, sizes_, saved, grad_out, grad_x, grad_keys_values);
   const bool cross = static_cast<bool>(saved.keys_values);
 
   Tensor<T, 3> grad_merged;  // (batch, seq, heads * head_dim)

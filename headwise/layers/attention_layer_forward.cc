@@ -138,13 +138,15 @@ void AttentionLayer<T>::project(TensorView<const T, 3> x, TensorView<const T, 3>
                execution);
 }
 
-#define HEADWISE_FORWARD(T)                                                                                          \
-  template Tensor<T, 3> AttentionLayer<T>::forward(TensorView<const T, 3>, TensorView<const T, 3>,                   \
-                                                   const ForwardOptions<T>&, Activations<T>*, const LayerOutputs<T>&, \
-                                                   const Execution&) const;                                          \
-  template void AttentionLayer<T>::forward_into(TensorView<const T, 3>, TensorView<const T, 3>,                      \
-                                                const ForwardOptions<T>&, TensorView<T, 3>, Activations<T>*,         \
-                                                const LayerOutputs<T>&, const Execution&) const;
+#define HEADWISE_FORWARD(T)                                                                                            \
+  template Tensor<T, 3> AttentionLayer<T>::forward(TensorView<const T, 3>, TensorView<const T, 3>,                     \
+                                                   const ForwardOptions<T>&, Activations<T>*, const LayerOutputs<T>&,  \
+                                                   const Execution&) const;                                            \
+  template void AttentionLayer<T>::forward_into(TensorView<const T, 3>, TensorView<const T, 3>,                        \
+                                                const ForwardOptions<T>&, TensorView<T, 3>, Activations<T>*,           \
+                                                const LayerOutputs<T>&, const Execution&) const;                       \
+  template void AttentionLayer<T>::project(TensorView<const T, 3>, TensorView<const T, 3>, Activations<T>&,            \
+                                           const Execution&) const;
 HEADWISE_FORWARD(float)
 HEADWISE_FORWARD(double)
 #undef HEADWISE_FORWARD
