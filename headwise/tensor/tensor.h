@@ -23,7 +23,10 @@ class Tensor {
   explicit Tensor(TensorView<const T, Rank> source) : Tensor(source.shape()) {
     copy_elements(source, view());
   }
-  Tensor(const Tensor& other) : Tensor(other.view()) {}
+  // A tensor that holds nothing stays so.
+  Tensor(const Tensor& other) {
+    if (other) *this = Tensor(other.view());
+  }
   Tensor(Tensor&&) noexcept = default;
   Tensor& operator=(Tensor&&) noexcept = default;
   Tensor& operator=(const Tensor& other) { return *this = Tensor(other); }
