@@ -13,3 +13,6 @@ if(HEADWISE_SANITIZE)
   target_link_options(headwise_flags INTERFACE -fsanitize=${HEADWISE_SANITIZE})
 endif()
 target_link_libraries(headwise_flags INTERFACE Threads::Threads)
+# Bodies are compiled for AVX2, AVX-512 and NEON only: what has no fused multiply-add runs the canonical program.
+target_compile_definitions(headwise_flags INTERFACE
+  "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128)")

@@ -196,13 +196,13 @@ void compute_scores(const AttentionProblem<A>& problem, const AttentionShape& sh
     }
     out.capped[j - start] = score;
     bool visible = !problem.visibility.mask || at_broadcast(problem.visibility.mask, b, h, i, j);
+    if (rule.alibi_slopes) {
+      score = std::fma(-rule.alibi_slopes(h), static_cast<A>(std::abs(row.position - j)), score);
+    }
     if (rule.bias) {
       const A bias = at_broadcast(rule.bias, b, h, i, j);
       visible = visible && bias != -kInfinity<A>;
       score = score + bias;
-    }
-    if (rule.alibi_slopes) {
-      score = std::fma(-rule.alibi_slopes(h), static_cast<A>(std::abs(row.position - j)), score);
     }
     visible = visible && score != -kInfinity<A>;
     out.scores[j - start] = visible ? score : -kInfinity<A>;
