@@ -70,4 +70,4 @@ def test_a_padded_batch_gives_each_sentence_the_same_bits_as_alone(encoder, alon
 
 
 def test_the_batches_hold_every_sentence_once():
-    assert sorted(sum(minilm.BATCHES, [])) == list(range(len(minilm.LENGTHS)))
+    assert sorted(number for batch in minilm.BATCHES for number in batch) == list(range(len(minilm.LENGTHS)))
