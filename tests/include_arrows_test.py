@@ -30,7 +30,12 @@ PUBLIC_HEADERS = {
     "headwise/runtime/threads.h",
 }
 # Headers of public rooms that stay inside the library: nobody outside includes them and they are not installed.
-PRIVATE_HEADERS = {"headwise/io/json_events.h"}
+PRIVATE_HEADERS = {
+    "headwise/io/file_kind.h",
+    "headwise/io/json_events.h",
+    "headwise/io/json_file.h",
+    "headwise/io/safetensors_json.h",
+}
 
 # Outside library -> places that may include it: rooms, faces, or the tests of any of them.
 OUTSIDE = {

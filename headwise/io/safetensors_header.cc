@@ -70,6 +70,12 @@ void check_names(std::string_view path, SafetensorsHeader& header) {
   }
 }
 
+// "1 byte at the end of the file belongs to no tensor".
+std::string stray(std::uint64_t bytes, const std::string& where) {
+  return std::to_string(bytes) + (bytes == 1 ? " byte " : " bytes ") + where +
+         (bytes == 1 ? " belongs to no tensor" : " belong to no tensor");
+}
+
 // The tensors must fill the data from its first byte to its last: no byte shared, none left over.
 void check_layout(std::string_view path, const SafetensorsHeader& header, std::uint64_t data_bytes) {
   const auto& entries = header.entries;
@@ -87,17 +93,14 @@ void check_layout(std::string_view path, const SafetensorsHeader& header, std::u
                       header.data_begin + entry.begin);
     }
     if (entry.begin > filled) {
-      throw FileError(path,
-                      std::to_string(entry.begin - filled) + " bytes between " + before + " and tensor " +
-                          quote_name(entry.name) + " belong to no tensor",
+      throw FileError(path, stray(entry.begin - filled, "between " + before + " and tensor " + quote_name(entry.name)),
                       header.data_begin + filled);
     }
     filled = entry.end;
     before = "tensor " + quote_name(entry.name);
   }
   if (filled < data_bytes) {
-    throw FileError(path, std::to_string(data_bytes - filled) + " bytes at the end of the file belong to no tensor",
-                    header.data_begin + filled);
+    throw FileError(path, stray(data_bytes - filled, "at the end of the file"), header.data_begin + filled);
   }
 }
 
