@@ -168,6 +168,16 @@ const void* ArrayArgument::data() const {
   return buffer_.buf != nullptr ? buffer_.buf : &kNothing;
 }
 
+ArrayArgument ArrayArgument::copy() const {
+  nb::list index;
+  for (int axis = 0; axis < rank(); ++axis) {
+    const bool broadcast = strides_[axis] == 0 && shape_[axis] > 1;
+    index.append(broadcast ? nb::slice(nb::int_(0), nb::int_(1), nb::none())
+                           : nb::slice(nb::none(), nb::none(), nb::none()));
+  }
+  return ArrayArgument(who_, name_, object_[nb::tuple(index)].attr("copy")("C"));
+}
+
 void ArrayArgument::refuse_dtype(std::string_view expected) const {
   const std::string got = dtype_text(object_);
   const std::string rest = name_ + " must be " + std::string(expected);
@@ -179,9 +189,13 @@ void require_float(const ArrayArgument& array) {
   if (array.dtype() != DType::kFloat32 && array.dtype() != DType::kFloat64) array.refuse_dtype("float32 or float64");
 }
 
+void require_dtype(const ArrayArgument& array, DType dtype, std::string_view like) {
+  if (array.dtype() == dtype) return;
+  array.refuse_dtype(std::string(dtype_name(dtype)) + " like " + std::string(like));
+}
+
 void require_same_dtype(const ArrayArgument& array, const ArrayArgument& like) {
-  if (!array.given() || array.dtype() == like.dtype()) return;
-  array.refuse_dtype(std::string(dtype_name(*like.dtype())) + " like " + like.name());
+  if (array.given()) require_dtype(array, *like.dtype(), like.name());
 }
 
 void require_output(std::string_view who, const ArrayArgument& out,

@@ -53,6 +53,10 @@ class ArrayArgument {
   // Throws DTypeError "<who>: <name> must be <expected>, got <type>", or NotServedError for float16 and bfloat16.
   [[noreturn]] void refuse_dtype(std::string_view expected) const;
 
+  // The same elements in memory of their own, dense in C order. Axes of stride 0 are kept at length 1: for masks and
+  // biases, where such an axis means the same.
+  ArrayArgument copy() const;
+
   // The array's axes, with axes of length 1 in front up to Rank. T must be the array's type.
   template <class T, int Rank>
   TensorView<T, Rank> view() const {
@@ -81,6 +85,7 @@ class ArrayArgument {
 void require_float(const ArrayArgument& array);
 
 // Throws DTypeError "<who>: k must be float32 like q, got float64".
+void require_dtype(const ArrayArgument& array, DType dtype, std::string_view like);
 void require_same_dtype(const ArrayArgument& array, const ArrayArgument& like);
 
 // Throws ArgumentError unless the array can be written, does not overlap itself, and shares no memory with the others.

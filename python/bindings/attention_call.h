@@ -30,8 +30,6 @@ class AttentionCall {
   const DropoutRule& dropout() const { return dropout_; }
   std::optional<double> scale() const { return scale_; }
   std::optional<double> softcap() const { return softcap_; }
-  // Multiply-adds of the two products of a forward over all keys.
-  double operations() const;
 
   // Borrows from this object. T must be the call's dtype.
   template <class T>

@@ -5,58 +5,50 @@
 
 #include <atomic>
 #include <chrono>
-#include <future>
-#include <system_error>
 
 namespace headwise::python {
 namespace {
 
 namespace nb = nanobind;
+using Clock = std::chrono::steady_clock;
 
-// About a millisecond on one fast core: below it nobody waits, above it a thread start does not show.
-constexpr double kWorthWatching = 5e7;
+// Taking the GIL may wait for another Python thread: too rare to cost anything, too often for anybody to notice.
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 
-// Waits for the work; returns false when a signal handler raised (the Python error is then set).
-bool wait_watching_signals(std::future<void>& done) {
-  for (;;) {
-    {
-      nb::gil_scoped_release release;
-      if (done.wait_for(kBetweenLooks) == std::future_status::ready) return true;
-    }
-    if (PyErr_CheckSignals() != 0) return false;
+// Asks Python for signals from the thread that made the call, between two of its tasks.
+class SignalWatch {
+ public:
+  void look() {
+    const Clock::time_point now = Clock::now();
+    if (raised_ || now < next_look_) return;
+    next_look_ = now + kBetweenLooks;
+    const nb::gil_scoped_acquire acquire;
+    raised_ = PyErr_CheckSignals() != 0;  // the error stays set in this thread until it is thrown
+    if (raised_) cancel.store(true, std::memory_order_relaxed);
   }
-}
+  bool raised() const { return raised_; }
+
+  std::atomic<bool> cancel{false};
+
+ private:
+  Clock::time_point next_look_ = Clock::now() + kBetweenLooks;
+  bool raised_ = false;
+};
 
 }  // namespace
 
-void run_interruptible(double operations, const std::function<void(const Execution&)>& work) {
-  std::atomic<bool> cancel{false};
+void run_interruptible(const std::function<void(const Execution&)>& work) {
+  SignalWatch watch;
   Execution execution;
-  execution.cancel = &cancel;
-  std::future<void> done;
-  if (operations >= kWorthWatching) {
-    try {
-      done = std::async(std::launch::async, [&] { work(execution); });
-    } catch (const std::system_error&) {
-      // No thread to be had: run here, without watching.
-    }
-  }
-  if (!done.valid()) {
-    nb::gil_scoped_release release;
+  execution.cancel = &watch.cancel;
+  execution.progress = [&watch](Index, Index) { watch.look(); };
+  try {
+    const nb::gil_scoped_release release;
     work(execution);
-    return;
+  } catch (const Cancelled&) {
+    if (!watch.raised()) throw;
   }
-  if (!wait_watching_signals(done)) {
-    nb::python_error raised;
-    cancel.store(true, std::memory_order_relaxed);
-    {
-      nb::gil_scoped_release release;
-      done.wait();
-    }
-    throw raised;
-  }
-  done.get();
+  if (watch.raised()) throw nb::python_error();
 }
 
 }  // namespace headwise::python

@@ -9,10 +9,9 @@
 
 namespace headwise::python {
 
-// Calls work once, with the GIL released. `operations` is a rough count of its multiply-adds: a call that may take long
-// runs on a thread of its own while this one looks after signals, and when a Python signal handler raises, the cancel
-// flag goes up and the handler's exception is thrown. Called under the GIL.
-void run_interruptible(double operations, const std::function<void(const Execution&)>& work);
+// Calls work once, with the GIL released. Between tasks this thread looks after signals now and then; when a Python
+// signal handler raises, the cancel flag goes up and the handler's exception is thrown. Called under the GIL.
+void run_interruptible(const std::function<void(const Execution&)>& work);
 
 }  // namespace headwise::python
 

@@ -4,11 +4,15 @@
 
 #include "python/bindings/attention_binding.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/layer_binding.h"
+#include "python/bindings/runtime_binding.h"
 #include "python/bindings/saved_attention.h"
 
 NB_MODULE(_headwise, module) {
   headwise::python::register_errors();
   headwise::python::bind_saved_attention(module);
   headwise::python::bind_attention(module);
+  headwise::python::bind_layers(module);
+  headwise::python::bind_runtime(module);
   module.attr("__version__") = HEADWISE_VERSION;
 }

@@ -36,6 +36,10 @@ void VisibilityArguments::take_mask(nb::handle mask, const AttentionShape& shape
   check_score_shape(who_, mask_, shape);
 }
 
+void VisibilityArguments::own_mask() {
+  if (mask_.given()) mask_ = mask_.copy();
+}
+
 void VisibilityArguments::take_causal(nb::handle causal) {
   if (is_true_or_false(causal)) {
     causal_ = PyObject_IsTrue(causal.ptr()) != 0;

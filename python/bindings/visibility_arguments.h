@@ -18,6 +18,8 @@ class VisibilityArguments {
   explicit VisibilityArguments(std::string_view who) : who_(who) {}
 
   void take_mask(nb::handle mask, const AttentionShape& shape);
+  // From here on the mask is a copy: the caller may change theirs.
+  void own_mask();
   void take_causal(nb::handle causal);
   void take_window(nb::handle window);
   // After take_causal: an alignment by name and an offset exclude each other.

@@ -8,17 +8,35 @@
 from ._attention import AttentionGradients, AttentionResult, attention, attention_backward
 from ._headwise import __version__
 from ._later import KvCache, attention_varlen, view
+from ._layers import (
+    CausalSelfAttention,
+    LayerResult,
+    MultiHeadAttention,
+    MultiHeadAttentionLayer,
+    MultiHeadAttentionWrapper,
+)
+from ._runtime import apply_environment, get_num_threads, set_num_threads, show_config
 
 __all__ = [
     "AttentionGradients",
     "AttentionResult",
+    "CausalSelfAttention",
     "KvCache",
+    "LayerResult",
+    "MultiHeadAttention",
+    "MultiHeadAttentionLayer",
+    "MultiHeadAttentionWrapper",
     "__version__",
     "attention",
     "attention_backward",
     "attention_varlen",
+    "get_num_threads",
+    "set_num_threads",
+    "show_config",
     "view",
 ]
+
+apply_environment()
 
 
 def __getattr__(name):
