@@ -17,9 +17,9 @@ struct AttentionConfig {
   Index d_in = 0;
   Index d_out = 0;  // width of the layer's output
   Index num_heads = 1;
-  std::optional<Index> num_kv_heads;    // num_heads when not given
-  std::optional<Index> head_dim;        // d_out / num_heads when not given
-  std::optional<Index> context_length;  // no limit when not given
+  std::optional<Index> num_kv_heads{};    // num_heads when not given
+  std::optional<Index> head_dim{};        // d_out / num_heads when not given
+  std::optional<Index> context_length{};  // no limit when not given
   double dropout = 0;
   bool causal = false;
   bool query_bias = false, key_bias = false, value_bias = false;

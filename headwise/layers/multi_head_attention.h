@@ -13,17 +13,17 @@
 namespace headwise {
 
 struct MultiHeadAttentionOptions {
-  std::optional<Index> context_length;  // a longer input is an error; no limit when not given
+  std::optional<Index> context_length{};  // a longer input is an error; no limit when not given
   double dropout = 0;
   Index num_heads = 1;
   bool qkv_bias = false;
   bool causal = true;
   bool out_proj = true;
   bool out_bias = true;
-  std::optional<Index> num_kv_heads;  // num_heads when not given
-  std::optional<Index> head_dim;      // d_out / num_heads when not given; free only with out_proj
+  std::optional<Index> num_kv_heads{};  // num_heads when not given
+  std::optional<Index> head_dim{};      // d_out / num_heads when not given; free only with out_proj
   std::string init = "torch_linear";
-  std::optional<std::uint64_t> seed;
+  std::optional<std::uint64_t> seed{};
 };
 
 // Parameters: W_query.weight (heads * head_dim, d_in), W_key.weight and W_value.weight (kv_heads * head_dim, d_in), with

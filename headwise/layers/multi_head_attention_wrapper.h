@@ -16,11 +16,11 @@ template <class T>
 class MultiHeadAttention;
 
 struct WrapperOptions {
-  std::optional<Index> context_length;
+  std::optional<Index> context_length{};
   double dropout = 0;
   bool qkv_bias = false;
   bool out_proj = false;  // Linear(width, width) with bias over the concatenated heads
-  std::optional<std::uint64_t> seed;
+  std::optional<std::uint64_t> seed{};
 };
 
 // Parameters: heads.{i}.W_query.weight, heads.{i}.W_key.weight, heads.{i}.W_value.weight (each head_dim, d_in), with
