@@ -16,18 +16,20 @@ class Gathering {
     arrived_.fetch_add(1);
     const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (arrived_.load() < count_) {
-      if (std::chrono::steady_clock::now() > give_up) return;
+      if (std::chrono::steady_clock::now() > give_up) {
+        gave_up_ = true;
+        return;
+      }
       std::this_thread::yield();
     }
-    met_.fetch_add(1);
   }
   // Whether all of them met; false when some gave up after 20 s.
-  bool complete() const { return met_ == count_; }
+  bool complete() const { return arrived_ >= count_ && !gave_up_; }
 
  private:
   const int count_;
   std::atomic<int> arrived_{0};
-  std::atomic<int> met_{0};
+  std::atomic<bool> gave_up_{false};
 };
 
 }  // namespace headwise
