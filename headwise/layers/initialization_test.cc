@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "headwise/layers/multi_head_attention.h"
 #include "headwise/tensor/errors.h"
@@ -30,6 +32,39 @@ std::vector<float> drawn(TorchGenerator& generator, Index count, double bound) {
 void expect_values(const Parameter<float>& parameter, const std::string& name, const std::vector<float>& expected) {
   EXPECT_EQ(parameter.name, name);
   EXPECT_EQ(std::vector<float>(parameter.values().begin(), parameter.values().end()), expected) << name;
+}
+
+// What torch 2.13 on a CPU holds after manual_seed(42) and Linear(5, 3).
+TEST(Initialization, torch_linear_has_the_bits_of_torch) {
+  TorchGenerator generator(42);
+  std::vector<float> weight(15), bias(3);
+  draw_torch_linear<float>(generator, 5, weight, bias);
+  EXPECT_EQ(weight, (std::vector<float>{0x1.5e1e3p-2, 0x1.7c1972p-2, -0x1.ad2322p-4, 0x1.a4accep-2, -0x1.9159dep-4,
+                                        0x1.71a336p-4, -0x1.bde846p-3, 0x1.0cf1b4p-2, 0x1.93b31ep-2, -0x1.4ff66ep-2,
+                                        0x1.8e0ba8p-2, 0x1.56d6p-4, 0x1.5255c8p-2, 0x1.f028eep-5, 0x1.b9a206p-3}));
+  EXPECT_EQ(bias, (std::vector<float>{-0x1.02a1cp-4, 0x1.61064ep-2, 0x1.0ec122p-4}));
+  TorchGenerator again(42);
+  std::vector<double> wide(15), wide_bias(3);
+  draw_torch_linear<double>(again, 5, wide, wide_bias);
+  EXPECT_EQ(wide[0], -0x1.94aef3eadde28p-2);
+  EXPECT_EQ(wide[3], -0x1.99c9f4f4e3b51p-2);
+  EXPECT_EQ(wide_bias, (std::vector<double>{0x1.9beb73ff0ef6dp-4, -0x1.793f5f456d39cp-2, 0x1.7085b8d5c6c8ap-3}));
+}
+
+// The same after manual_seed(7) and nn.MultiheadAttention(6, 2).
+TEST(Initialization, torch_mha_has_the_bits_of_torch) {
+  MultiHeadAttentionOptions options;
+  options.num_heads = 2;
+  options.init = "torch_mha";
+  options.seed = 7;
+  MultiHeadAttention<float> layer(6, 6, options);
+  const auto parameters = layer.parameters();
+  const auto query = parameters[0].values(), value = parameters[2].values(), out = parameters[3].values();
+  EXPECT_EQ(std::vector<float>(query.begin(), query.begin() + 3),
+            (std::vector<float>{-0x1.1141p-2, 0x1.b9c488p-2, 0x1.d484ep-2}));
+  EXPECT_EQ(std::vector<float>(value.end() - 2, value.end()), (std::vector<float>{0x1.a6ca98p-2, 0x1.185d4p-6}));
+  EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + 2), (std::vector<float>{0x1.d32cf4p-6, -0x1.f7a824p-3}));
+  EXPECT_EQ(out.back(), 0x1.7ff294p-2F);
 }
 
 TEST(Initialization, torch_linear_draws_each_weight_and_its_bias_in_order_of_construction) {
