@@ -31,6 +31,9 @@ PUBLIC_HEADERS = {
 }
 # Headers of public rooms that stay inside the library: nobody outside includes them and they are not installed.
 PRIVATE_HEADERS = {
+    "headwise/checkpoints/encoder_rules.h",
+    "headwise/checkpoints/layer_layout.h",
+    "headwise/checkpoints/widen.h",
     "headwise/io/file_kind.h",
     "headwise/io/json_events.h",
     "headwise/io/json_file.h",

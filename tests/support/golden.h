@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published numbers that a right implementation must give: six tokens of three inputs, and what attention makes of them.
+// Published numbers that a right implementation must give: six tokens of three inputs, and what attention makes of
+// them.
 #ifndef HEADWISE_TESTS_SUPPORT_GOLDEN_H_
 #define HEADWISE_TESTS_SUPPORT_GOLDEN_H_
 
@@ -9,7 +10,8 @@ namespace headwise::testing {
 
 inline constexpr double kGoldenTolerance = 5e-5;  // the numbers have four decimals
 
-inline const Rows kTokens{{.43, .15, .89}, {.55, .87, .66}, {.57, .85, .64}, {.22, .58, .33}, {.77, .25, .10}, {.05, .80, .55}};
+inline const Rows kTokens{{.43, .15, .89}, {.55, .87, .66}, {.57, .85, .64},
+                          {.22, .58, .33}, {.77, .25, .10}, {.05, .80, .55}};
 
 // The tokens twice: (2, 6, 3).
 template <class T>
@@ -21,7 +23,8 @@ Tensor<T, 3> golden_batch() {
 }
 
 // One causal head, seed 123.
-inline const Rows kCausalHead{{-.4519, .2216}, {-.5874, .0058}, {-.6300, -.0632}, {-.5675, -.0843}, {-.5526, -.0981}, {-.5299, -.1081}};
+inline const Rows kCausalHead{{-.4519, .2216},  {-.5874, .0058},  {-.6300, -.0632},
+                              {-.5675, -.0843}, {-.5526, -.0981}, {-.5299, -.1081}};
 
 // Two such heads of width 2 side by side, seed 123.
 inline const Rows kTwoHeads{{-.4519, .2216, .4772, .1063},  {-.5874, .0058, .5891, .3257},
@@ -29,7 +32,8 @@ inline const Rows kTwoHeads{{-.4519, .2216, .4772, .1063},  {-.5874, .0058, .589
                             {-.5526, -.0981, .5321, .3428}, {-.5299, -.1081, .5077, .3493}};
 
 // MultiHeadAttention(3, 2, num_heads=2), seed 123.
-inline const Rows kMultiHead{{.3190, .4858}, {.2943, .3897}, {.2856, .3593}, {.2693, .3873}, {.2639, .3928}, {.2575, .4028}};
+inline const Rows kMultiHead{{.3190, .4858}, {.2943, .3897}, {.2856, .3593},
+                             {.2693, .3873}, {.2639, .3928}, {.2575, .4028}};
 
 }  // namespace headwise::testing
 

@@ -52,7 +52,8 @@ void expect_rows(TensorView<const T, 2> got, const Rows& expected, double tolera
   ASSERT_EQ(got.size(1), static_cast<Index>(expected[0].size())) << what;
   for (Index i = 0; i < got.size(0); ++i) {
     for (Index j = 0; j < got.size(1); ++j) {
-      EXPECT_NEAR(static_cast<double>(got(i, j)), expected[i][j], tolerance) << what << " at (" << i << ", " << j << ")";
+      EXPECT_NEAR(static_cast<double>(got(i, j)), expected[i][j], tolerance)
+          << what << " at (" << i << ", " << j << ")";
     }
   }
 }

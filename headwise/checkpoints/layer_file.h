@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One attention layer in a safetensors file: its state_dict, and as metadata what the weights do not say.
+#ifndef HEADWISE_CHECKPOINTS_LAYER_FILE_H_
+#define HEADWISE_CHECKPOINTS_LAYER_FILE_H_
+
+#include <string>
+#include <variant>
+
+#include "headwise/checkpoints/layer_facts.h"
+#include "headwise/layers/causal_self_attention.h"
+#include "headwise/layers/multi_head_attention.h"
+#include "headwise/layers/multi_head_attention_layer.h"
+#include "headwise/layers/multi_head_attention_wrapper.h"
+
+namespace headwise {
+
+template <class T>
+using AnyLayer = std::variant<MultiHeadAttention<T>, CausalSelfAttention<T>, MultiHeadAttentionWrapper<T>,
+                              MultiHeadAttentionLayer<T>>;
+
+// The file appears whole or not at all. Throws as OutputFile does.
+template <class T>
+void save_layer(const std::string& path, AnyLayer<T>& layer);
+
+// A layer as save_layer wrote it, or as somebody's state_dict with the same names; stored masks are passed over. Facts
+// that the file does not store must be given: the kind (where the names leave it open), num_heads, causal, dropout; a
+// context_length in neither place means no limit. A given dropout, context_length or seed rules over the stored one; a
+// kind, num_heads or causal that differs is an error. float32 widens into a double layer; nothing narrows. Throws
+// FileNotFound, FileError naming the file and the tensor, or ArgumentError naming the fact.
+template <class T>
+AnyLayer<T> load_layer(const std::string& path, const LayerFacts& given = {});
+
+// The type of the file's weights: float32 or float64. Throws FileError for any other, or a mixture.
+DType layer_file_dtype(const std::string& path);
+
+extern template void save_layer(const std::string&, AnyLayer<float>&);
+extern template void save_layer(const std::string&, AnyLayer<double>&);
+extern template AnyLayer<float> load_layer(const std::string&, const LayerFacts&);
+extern template AnyLayer<double> load_layer(const std::string&, const LayerFacts&);
+
+}  // namespace headwise
+
+#endif  // HEADWISE_CHECKPOINTS_LAYER_FILE_H_
