@@ -73,6 +73,11 @@ def compare(case, name, got, expected):
     assert error <= TOLERANCE * peak, f"{name} is off by {error:.3g} (largest {peak:.3g}) in {case}"
 
 
+def same_bits(one, other):
+    """Whether two arrays are equal in every bit, without a page of numbers in the failure."""
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
 def check(seed):
     clean = attention_case(seed)
     visible, _ = visible_keys(clean)
@@ -86,7 +91,7 @@ def check(seed):
         kept = np.where(after != 0, keep_scale(case.options["dropout"]), 0.0)
         compare(case, "weights after dropout", after, result.weights * kept)
     plain = headwise.attention(*arguments, **case.options)
-    assert np.array_equal(plain, result.context), f"extras change the context of {case}"
+    assert same_bits(plain, result.context), f"extras change the context of {case}"
 
     leaves, context, lse, weights = torch_attention(clean, torch.from_numpy(kept))
     for name, got, expected in [
@@ -105,7 +110,7 @@ def check(seed):
             assert got is None, f"a gradient of {name} without {name} in {case}"
             continue
         compare(case, f"gradient of {name}", got, leaves[name].grad.numpy())
-        assert np.array_equal(got, getattr(again, name)), f"gradient of {name} depends on saved= in {case}"
+        assert same_bits(got, getattr(again, name)), f"gradient of {name} depends on saved= in {case}"
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
