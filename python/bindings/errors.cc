@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "headwise/io/file_error.h"
 #include "headwise/runtime/execution.h"
 #include "headwise/tensor/errors.h"
 
@@ -17,6 +18,10 @@ void register_errors() {
       PyErr_SetString(PyExc_TypeError, error.what());
     } catch (const StateError& error) {
       PyErr_SetString(PyExc_RuntimeError, error.what());
+    } catch (const FileNotFound& error) {
+      PyErr_SetString(PyExc_FileNotFoundError, error.what());
+    } catch (const FileError& error) {
+      PyErr_SetString(PyExc_ValueError, error.what());
     } catch (const NotServedError& error) {
       PyErr_SetString(PyExc_NotImplementedError, error.what());
     } catch (const Cancelled&) {

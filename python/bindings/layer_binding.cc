@@ -170,6 +170,7 @@ void bind_layers(nb::module_& module) {
       .def("gradients", [](nb::handle_t<PythonLayer> self) { return nb::cast<PythonLayer&>(self).arrays(self, true); })
       .def("zero_grad", &PythonLayer::zero_grad)
       .def("load_state_dict", &PythonLayer::load)
+      .def("save", &PythonLayer::save)
       .def("fuse", &PythonLayer::fuse, nb::rv_policy::take_ownership)
       .def("split", &PythonLayer::split, nb::rv_policy::take_ownership)
       .def(

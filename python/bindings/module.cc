@@ -5,6 +5,7 @@
 #include "python/bindings/attention_binding.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/layer_binding.h"
+#include "python/bindings/layer_file_binding.h"
 #include "python/bindings/runtime_binding.h"
 #include "python/bindings/saved_attention.h"
 
@@ -13,6 +14,7 @@ NB_MODULE(_headwise, module) {
   headwise::python::bind_saved_attention(module);
   headwise::python::bind_attention(module);
   headwise::python::bind_layers(module);
+  headwise::python::bind_layer_files(module);
   headwise::python::bind_runtime(module);
   module.attr("__version__") = HEADWISE_VERSION;
 }

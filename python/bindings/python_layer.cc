@@ -62,6 +62,10 @@ class PythonLayerOf final : public PythonLayer {
   nb::dict arrays(nb::handle owner, bool gradients) override;
   void zero_grad() override { layer().zero_grad(); }
   void load(const nb::dict& tensors) override;
+  void save(const std::string& path) override {
+    const nb::gil_scoped_release release;
+    save_layer(path, any_);
+  }
 
   PythonLayer* fuse() const override {
     return make_python_layer(AnyLayer<T>(as<MultiHeadAttentionWrapper<T>>("fuse").fuse()));

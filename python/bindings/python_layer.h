@@ -6,21 +6,14 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
-#include <variant>
+#include <string>
 
-#include "headwise/layers/causal_self_attention.h"
-#include "headwise/layers/multi_head_attention.h"
-#include "headwise/layers/multi_head_attention_layer.h"
-#include "headwise/layers/multi_head_attention_wrapper.h"
+#include "headwise/checkpoints/layer_file.h"
 #include "headwise/tensor/dtype.h"
 
 namespace headwise::python {
 
 namespace nb = nanobind;
-
-template <class T>
-using AnyLayer = std::variant<MultiHeadAttention<T>, CausalSelfAttention<T>, MultiHeadAttentionWrapper<T>,
-                              MultiHeadAttentionLayer<T>>;
 
 // The arguments of a layer's call, as given.
 struct LayerHandles {
@@ -52,6 +45,7 @@ class PythonLayer {
   virtual nb::dict arrays(nb::handle owner, bool gradients) = 0;
   virtual void zero_grad() = 0;
   virtual void load(const nb::dict& tensors) = 0;
+  virtual void save(const std::string& path) = 0;
 
   // Conversions; ArgumentError from a layer that has none. The caller owns the result.
   virtual PythonLayer* fuse() const = 0;

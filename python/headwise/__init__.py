@@ -14,6 +14,7 @@ from ._layers import (
     MultiHeadAttention,
     MultiHeadAttentionLayer,
     MultiHeadAttentionWrapper,
+    load,
 )
 from ._runtime import apply_environment, get_num_threads, set_num_threads, show_config
 
@@ -31,6 +32,7 @@ __all__ = [
     "attention_backward",
     "attention_varlen",
     "get_num_threads",
+    "load",
     "set_num_threads",
     "show_config",
     "view",

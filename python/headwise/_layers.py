@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
 import numpy
@@ -22,7 +23,7 @@ class LayerResult(NamedTuple):
 
 
 class AttentionLayer:
-    """What every layer can do. It starts in training mode; `eval()` turns dropout off and keeps nothing for backward."""
+    """What every layer can do. It starts in training mode; `eval()` turns dropout off and keeps nothing."""
 
     def __init__(self, layer):
         self._layer = layer
@@ -107,6 +108,11 @@ class AttentionLayer:
         ValueError, and then nothing is written."""
         self._layer.load_state_dict(dict(state_dict))
 
+    def save(self, path):
+        """Writes the weights to a safetensors file, with class, head count, causal, dropout, context_length and seed in
+        its metadata. The file appears whole or not at all."""
+        self._layer.save(_path_text(f"{type(self).__name__}.save", path))
+
     @property
     def training(self):
         return self._layer.training
@@ -170,6 +176,13 @@ class AttentionLayer:
             f"context_length={self.context_length}, dropout={self.dropout:g}, causal={self.causal}, "
             f"dtype={self.dtype}, parameters={self.parameter_count})"
         )
+
+
+def _path_text(who, path):
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        raise TypeError(f"{who}: path must be a str or a path, got {type(path).__name__}") from None
 
 
 def _dtype_name(dtype):
@@ -305,3 +318,40 @@ class MultiHeadAttentionLayer(AttentionLayer):
                 d_in, d_out, context_length, dropout, num_heads, use_bias, causal, seed
             )
         )
+
+
+def load(
+    path,
+    num_heads=None,
+    *,
+    kind=None,
+    causal=None,
+    dropout=None,
+    context_length=None,
+    seed=None,
+    dtype=None,
+):
+    """A layer from a safetensors file, as `save` wrote it or as somebody's state_dict with the same names.
+
+    Args:
+        path: the file.
+        num_heads, causal, dropout: needed where the file does not store them; a num_heads or causal that differs from
+            a stored one is an error.
+        kind: the class's name, where the names of the tensors leave it open.
+        context_length: no limit where it is neither stored nor given.
+        seed: of the dropout masks.
+        dtype: "float64" widens a float32 file; the file's own type unless given.
+
+    Raises:
+        FileNotFoundError; ValueError that names the file and what is wrong in it, or the fact that is missing.
+    """
+    layer = _headwise.load_layer(
+        _path_text("load", path), kind, num_heads, causal, dropout, context_length, seed, _dtype_name(dtype)
+    )
+    return _CLASSES[layer.kind]._around(layer)
+
+
+_CLASSES = {
+    made.__name__: made
+    for made in (MultiHeadAttention, CausalSelfAttention, MultiHeadAttentionWrapper, MultiHeadAttentionLayer)
+}

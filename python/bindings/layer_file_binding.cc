@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/bindings/layer_file_binding.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+
+#include <limits>
+#include <string>
+
+#include "headwise/checkpoints/layer_file.h"
+#include "headwise/tensor/errors.h"
+#include "python/bindings/array_argument.h"
+#include "python/bindings/python_layer.h"
+#include "python/bindings/scalar_argument.h"
+
+namespace headwise::python {
+namespace {
+
+using H = nb::handle;
+constexpr std::string_view kWho = "load";
+
+std::string text_argument(std::string_view name, H given) {
+  if (nb::isinstance<nb::str>(given)) return nb::cast<std::string>(given);
+  throw DTypeError(fmt::format("{}: {} must be a str, got {}", kWho, name, type_text(given)));
+}
+
+Index count_argument(std::string_view name, H given) {
+  return integer_argument({kWho, name}, given, 1, std::numeric_limits<Index>::max());
+}
+
+LayerFacts take_facts(H kind, H num_heads, H causal, H dropout, H context_length, H seed) {
+  LayerFacts facts;
+  if (!kind.is_none()) facts.kind = parse_layer_kind(text_argument("kind", kind));
+  if (!num_heads.is_none()) facts.num_heads = count_argument("num_heads", num_heads);
+  if (!causal.is_none()) facts.causal = flag_argument({kWho, "causal"}, causal);
+  if (!dropout.is_none()) facts.dropout = real_argument({kWho, "dropout"}, dropout);
+  if (!context_length.is_none()) facts.context_length = count_argument("context_length", context_length);
+  if (!seed.is_none()) facts.seed = seed_argument({kWho, "seed"}, seed);
+  return facts;
+}
+
+// The file's own type unless one is asked for.
+PythonLayer* load(H path_given, H kind, H num_heads, H causal, H dropout, H context_length, H seed, H dtype) {
+  const std::string path = text_argument("path", path_given);
+  const LayerFacts facts = take_facts(kind, num_heads, causal, dropout, context_length, seed);
+  std::string type;
+  if (!dtype.is_none()) type = text_argument("dtype", dtype);
+  if (!type.empty() && type != "float32" && type != "float64") {
+    throw DTypeError(fmt::format("{}: dtype must be float32 or float64, got {}", kWho, type));
+  }
+  if (type.empty()) type = dtype_name(layer_file_dtype(path));
+  if (type == "float32") return make_python_layer(load_layer<float>(path, facts));
+  return make_python_layer(load_layer<double>(path, facts));
+}
+
+}  // namespace
+
+void bind_layer_files(nb::module_& module) {
+  const auto none = nb::arg().none();
+  module.def("load_layer", load, none, none, none, none, none, none, none, none, nb::rv_policy::take_ownership);
+}
+
+}  // namespace headwise::python
