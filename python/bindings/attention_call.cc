@@ -17,7 +17,8 @@ constexpr Index kLastOffset = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
-AttentionCall::AttentionCall(std::string_view who, const AttentionHandles& given) : who_(who), visibility_(who) {
+AttentionCall::AttentionCall(std::string_view who, const AttentionHandles& given)
+    : who_(who), visibility_(who, AlignmentNames::kTaken) {
   take_inputs(given);
   take_rule(given);
   visibility_.take_mask(given.mask, shape_);

@@ -49,13 +49,17 @@ struct WeightSizes {
   Index d_in = 0, query_width = 0, kv_width = 0, d_out = 0;  // d_out is 0 without an output projection
 };
 
+// Before they are multiplied.
+void check_widths(std::string_view who, Index d_in, Index d_out) {
+  check_width(who, "d_in", d_in);
+  check_width(who, "d_out", d_out);
+}
+
 void check_weights_fit(std::string_view who, const WeightSizes& sizes, std::size_t item_bytes) {
+  const Index inputs = (sizes.query_width + 2 * sizes.kv_width) * sizes.d_in;
+  const Index with_gradients[] = {2, inputs + sizes.d_out * sizes.query_width};
   MemoryRequest request;
-  const Index queries[] = {2, sizes.query_width, sizes.d_in}, keys_values[] = {4, sizes.kv_width, sizes.d_in};
-  const Index out[] = {2, sizes.d_out, sizes.query_width};
-  request.add("weights of queries", queries, item_bytes);
-  request.add("keys and values", keys_values, item_bytes);
-  request.add("out_proj (with gradients)", out, item_bytes);
+  request.add("the weights and their gradients", with_gradients, item_bytes);
   request.check(who);
 }
 
@@ -104,6 +108,7 @@ PythonLayer* multi_head_attention(H d_in_given, H d_out_given, H context_length,
 PythonLayer* causal_self_attention(H d_in_given, H d_out_given, H context_length, H dropout, H qkv_bias, H seed) {
   const Reader read{"CausalSelfAttention"};
   const Index d_in = read.count("d_in", d_in_given), d_out = read.count("d_out", d_out_given);
+  check_widths(read.who, d_in, d_out);
   check_weights_fit(read.who, {d_in, d_out, d_out, 0}, sizeof(float));
   return make_python_layer(AnyLayer<float>(
       CausalSelfAttention<float>(d_in, d_out, read.optional_count("context_length", context_length),
@@ -125,10 +130,10 @@ PythonLayer* multi_head_attention_wrapper(H d_in_given, H d_out_given, H context
   if (width != "per_head" && width != "total") {
     throw ArgumentError(fmt::format("{}: width must be \"per_head\" or \"total\", got \"{}\"", read.who, width));
   }
-  for (const auto& [name, value] : {std::pair{"d_in", d_in}, {"d_out", d_out}, {"num_heads", num_heads}}) {
-    check_width(read.who, name, value);
-  }
+  check_widths(read.who, d_in, d_out);
+  check_width(read.who, "num_heads", num_heads);
   const Index total = width == "total" ? d_out : num_heads * d_out;
+  check_width(read.who, "num_heads * d_out", total);
   check_weights_fit(read.who, {d_in, total, total, options.out_proj ? total : 0}, sizeof(float));
   using Wrapper = MultiHeadAttentionWrapper<float>;
   return make_python_layer(AnyLayer<float>(width == "total"
@@ -140,6 +145,7 @@ PythonLayer* multi_head_attention_layer(H d_in_given, H d_out_given, H context_l
                                         H use_bias, H causal, H seed) {
   const Reader read{"MultiHeadAttentionLayer"};
   const Index d_in = read.count("d_in", d_in_given), d_out = read.count("d_out", d_out_given);
+  check_widths(read.who, d_in, d_out);
   check_weights_fit(read.who, {d_in, d_out, d_out, 0}, sizeof(float));
   return make_python_layer(AnyLayer<float>(
       MultiHeadAttentionLayer<float>(d_in, d_out, read.optional_count("context_length", context_length),

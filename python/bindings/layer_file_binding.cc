@@ -28,9 +28,18 @@ Index count_argument(std::string_view name, H given) {
   return integer_argument({kWho, name}, given, 1, std::numeric_limits<Index>::max());
 }
 
+LayerKind kind_argument(H given) {
+  const std::string name = text_argument("kind", given);
+  try {
+    return parse_layer_kind(name);
+  } catch (const ArgumentError& error) {
+    throw ArgumentError(fmt::format("{}: {}", kWho, error.what()));
+  }
+}
+
 LayerFacts take_facts(H kind, H num_heads, H causal, H dropout, H context_length, H seed) {
   LayerFacts facts;
-  if (!kind.is_none()) facts.kind = parse_layer_kind(text_argument("kind", kind));
+  if (!kind.is_none()) facts.kind = kind_argument(kind);
   if (!num_heads.is_none()) facts.num_heads = count_argument("num_heads", num_heads);
   if (!causal.is_none()) facts.causal = flag_argument({kWho, "causal"}, causal);
   if (!dropout.is_none()) facts.dropout = real_argument({kWho, "dropout"}, dropout);

@@ -104,10 +104,11 @@ class PythonLayerOf final : public PythonLayer {
 template <class T>
 HeldOptions PythonLayerOf<T>::take_options(const LayerHandles& given, const AttentionShape& shape) const {
   const std::string& who = config().who;
-  HeldOptions options{VisibilityArguments(who), ArrayArgument(who, "bias", given.bias)};
+  HeldOptions options{VisibilityArguments(who, AlignmentNames::kNone), ArrayArgument(who, "bias", given.bias)};
   options.visibility.take_mask(given.mask, shape);
   options.visibility.take_query_offset(given.query_offset, shape);
   options.visibility.take_kv_lengths(given.kv_lengths);
+  if (config().causal) options.visibility.require_positions("causal=True", shape);
   if (options.bias.given()) require_dtype(options.bias, dtype(), "the weights");
   check_score_shape(who, options.bias, shape);
   if (training) {

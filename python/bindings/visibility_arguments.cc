@@ -104,9 +104,11 @@ void VisibilityArguments::take_kv_lengths(nb::handle kv_lengths) {
 
 void VisibilityArguments::require_positions(std::string_view what, const AttentionShape& shape) const {
   if (alignment_ != Alignment::kSelf || shape.seq_q == shape.seq_kv) return;
-  throw ArgumentError(who_ + ": " + std::string(what) + " needs seq_q == seq_kv or a stated alignment, got seq_q=" +
-                      std::to_string(shape.seq_q) + " and seq_kv=" + std::to_string(shape.seq_kv) +
-                      "; give query_offset, causal=\"upper_left\" or causal=\"lower_right\"");
+  const bool named = names_ == AlignmentNames::kTaken;
+  throw ArgumentError(who_ + ": " + std::string(what) + " needs seq_q == seq_kv or " +
+                      (named ? "a stated alignment" : "query_offset") + ", got seq_q=" + std::to_string(shape.seq_q) +
+                      " and seq_kv=" + std::to_string(shape.seq_kv) +
+                      (named ? "; give query_offset, causal=\"upper_left\" or causal=\"lower_right\"" : ""));
 }
 
 Visibility VisibilityArguments::visibility() const {

@@ -11,11 +11,14 @@
 
 namespace headwise::python {
 
+// Whether the call takes causal="upper_left" and "lower_right", for error texts.
+enum class AlignmentNames : bool { kNone, kTaken };
+
 // Owns what a Visibility borrows.
 class VisibilityArguments {
  public:
   VisibilityArguments() = default;
-  explicit VisibilityArguments(std::string_view who) : who_(who) {}
+  VisibilityArguments(std::string_view who, AlignmentNames names) : who_(who), names_(names) {}
 
   void take_mask(nb::handle mask, const AttentionShape& shape);
   // From here on the mask is a copy: the caller may change theirs.
@@ -35,6 +38,7 @@ class VisibilityArguments {
 
  private:
   std::string who_;
+  AlignmentNames names_ = AlignmentNames::kTaken;
   ArrayArgument mask_;
   bool causal_ = false;
   Alignment alignment_ = Alignment::kSelf;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention and its gradients once more, as whole-array numpy in the type of its inputs: what the tests compare with."""
+"""Attention and its gradients again, as whole-array numpy in the type of its inputs: what the tests compare with."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def dropout_factors(probability, seed, call, batches, heads, positions, keys):
     words = philox((run, 0 * run, query & MASK32, query >> word(32)), (first[0], first[1]))
     index = j % 128 // 16
     chosen = np.take_along_axis(
-        np.moveaxis(words, 0, -1), np.broadcast_to((index // 2)[None, None, None, :, None], words.shape[1:] + (1,)), -1
+        np.moveaxis(words, 0, -1), np.broadcast_to((index // 2)[None, None, None, :, None], (*words.shape[1:], 1)), -1
     )[..., 0]
     draw = (chosen >> (16 * (index % 2)).astype(word)) & word(0xFFFF)
     return np.where(draw < threshold, 0.0, 65536.0 / (65536.0 - threshold))

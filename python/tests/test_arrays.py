@@ -3,9 +3,10 @@
 
 import threading
 
-import headwise
 import numpy as np
 import pytest
+
+import headwise
 
 
 def arrays(shape_q=(2, 4, 5, 6), shape_kv=(2, 2, 7, 6), dtype="f4"):
@@ -67,7 +68,7 @@ def test_inputs_stay_as_they_were():
 
 
 @pytest.mark.parametrize(
-    "batch, heads, seq_q, seq_kv, head_dim, v_head_dim",
+    ("batch", "heads", "seq_q", "seq_kv", "head_dim", "v_head_dim"),
     [
         (0, 2, 3, 4, 5, 6),
         (1, 0, 3, 4, 5, 6),

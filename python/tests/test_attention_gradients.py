@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients against central differences of the package's own forward, in float64."""
 
-import headwise
 import numpy as np
 import pytest
 from random_problem import random_problem
+
+import headwise
 
 STEP = 1e-5
 

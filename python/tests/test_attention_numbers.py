@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forward, backward and statistics against the reference, over random problems with every option."""
 
-import headwise
 import numpy as np
 import pytest
 import reference
 from random_problem import random_problem, widened
+
+import headwise
 
 
 def assert_close(name, got, exact, plain):
@@ -28,7 +29,8 @@ def test_forward_matches_the_reference(seed, dtype):
     wide_q, wide_k, wide_v, wide = widened(q, k, v, options)
     exact, plain = reference.forward(wide_q, wide_k, wide_v, **wide), reference.forward(q, k, v, **options)
     got = headwise.attention(q, k, v, return_lse=True, return_weights=True, **options)
-    assert got.context.dtype == q.dtype and got.context.flags.c_contiguous
+    assert got.context.dtype == q.dtype
+    assert got.context.flags.c_contiguous
     assert_close("context", got.context, exact.context, plain.context)
     assert_close("lse", got.lse, exact.lse, plain.lse)
     assert_close("weights", got.weights, exact.weights, plain.weights)
@@ -139,9 +141,11 @@ def test_a_row_that_sees_no_key_is_zero_everywhere():
     mask = np.ones((5, 5), bool)
     mask[2] = False
     got = headwise.attention(q, k, v, mask=mask, return_lse=True, return_weights=True, stats=True)
-    assert not got.context[:, :, 2].any() and not got.weights[:, :, 2].any()
+    assert not got.context[:, :, 2].any()
+    assert not got.weights[:, :, 2].any()
     assert (got.lse[:, :, 2] == -np.inf).all()
-    assert (got.stats["top_keys"][:, :, 2] == -1).all() and not got.stats["entropy"][:, :, 2].any()
+    assert (got.stats["top_keys"][:, :, 2] == -1).all()
+    assert not got.stats["entropy"][:, :, 2].any()
     assert not headwise.attention_backward(np.ones_like(got.context), q, k, v, mask=mask).q[:, :, 2].any()
 
 

@@ -3,10 +3,11 @@
 
 import re
 
-import headwise
 import ml_dtypes
 import numpy as np
 import pytest
+
+import headwise
 
 Q = np.zeros((2, 4, 5, 8), "f4")
 K = np.zeros((2, 2, 7, 8), "f4")
@@ -32,227 +33,227 @@ def repeating_out():
 
 
 ATTENTION = [
-    (dict(q=Q.tolist()), TypeError, "attention: q must be a numpy array, got list"),
-    (dict(k=None), TypeError, "attention: k must be a numpy array, got NoneType"),
+    ({"q": Q.tolist()}, TypeError, "attention: q must be a numpy array, got list"),
+    ({"k": None}, TypeError, "attention: k must be a numpy array, got NoneType"),
     (
-        dict(q=np.ma.masked_array(Q)),
+        {"q": np.ma.masked_array(Q)},
         TypeError,
         "attention: q must be a numpy array, got numpy.ma.MaskedArray",
     ),
-    (dict(q=Q.astype("i8")), TypeError, "attention: q must be float32 or float64, got int64"),
-    (dict(q=Q.astype("c8")), TypeError, "attention: q must be float32 or float64, got complex64"),
-    (dict(q=Q.astype(">f4")), TypeError, "attention: q must be float32 or float64, got >f4"),
-    (dict(k=K.astype("f8")), TypeError, "attention: k must be float32 like q, got float64"),
-    (dict(v=V.astype("f8")), TypeError, "attention: v must be float32 like q, got float64"),
+    ({"q": Q.astype("i8")}, TypeError, "attention: q must be float32 or float64, got int64"),
+    ({"q": Q.astype("c8")}, TypeError, "attention: q must be float32 or float64, got complex64"),
+    ({"q": Q.astype(">f4")}, TypeError, "attention: q must be float32 or float64, got >f4"),
+    ({"k": K.astype("f8")}, TypeError, "attention: k must be float32 like q, got float64"),
+    ({"v": V.astype("f8")}, TypeError, "attention: v must be float32 like q, got float64"),
     (
-        dict(q=Q.astype("f2")),
+        {"q": Q.astype("f2")},
         NotImplementedError,
         "attention: float16 is not served yet; q must be float32 or float64",
     ),
     (
-        dict(q=Q.astype(ml_dtypes.bfloat16)),
+        {"q": Q.astype(ml_dtypes.bfloat16)},
         NotImplementedError,
         "attention: bfloat16 is not served yet; q must be float32 or float64",
     ),
     (
-        dict(q=unaligned(Q.shape)),
+        {"q": unaligned(Q.shape)},
         ValueError,
         "attention: q must be aligned (address and strides in multiples of its 4 bytes an element), got an unaligned "
         "view",
     ),
-    (dict(q=Q[0]), ValueError, "attention: q must be (batch, heads, seq_q, head_dim), got (4, 5, 8)"),
+    ({"q": Q[0]}, ValueError, "attention: q must be (batch, heads, seq_q, head_dim), got (4, 5, 8)"),
     (
-        dict(k=K[..., :7]),
+        {"k": K[..., :7]},
         ValueError,
         "attention: k must be (batch=2, kv_heads, seq_kv, head_dim=8), got (2, 2, 7, 7)",
     ),
     (
-        dict(v=V[:, :1]),
+        {"v": V[:, :1]},
         ValueError,
         "attention: v must be (batch=2, kv_heads=2, seq_kv=7, v_head_dim), got (2, 1, 7, 6)",
     ),
     (
-        dict(q=Q[:, :3]),
+        {"q": Q[:, :3]},
         ValueError,
         "attention: heads=3 is not divisible by kv_heads=2; nearest valid kv_heads: 1, 3",
     ),
     (
-        dict(mask=np.ones((5, 7))),
+        {"mask": np.ones((5, 7))},
         TypeError,
         "attention: mask must be bool (True = attend), got float64",
     ),
-    (dict(mask=[[True]]), TypeError, "attention: mask must be a numpy array, got list"),
+    ({"mask": [[True]]}, TypeError, "attention: mask must be a numpy array, got list"),
     (
-        dict(mask=np.ones((5, 8), bool)),
+        {"mask": np.ones((5, 8), bool)},
         ValueError,
         "attention: mask must be (seq_q=5, seq_kv=7), got (5, 8)",
     ),
     (
-        dict(mask=np.ones((2, 5, 7), bool)),
+        {"mask": np.ones((2, 5, 7), bool)},
         ValueError,
         "attention: mask must be (batch=2, heads=4, seq_q=5, seq_kv=7) with any axis 1, got (2, 5, 7)",
     ),
-    (dict(bias=np.zeros((5, 7))), TypeError, "attention: bias must be float32 like q, got float64"),
+    ({"bias": np.zeros((5, 7))}, TypeError, "attention: bias must be float32 like q, got float64"),
     (
-        dict(bias=np.zeros((3, 1, 1, 7), "f4")),
+        {"bias": np.zeros((3, 1, 1, 7), "f4")},
         ValueError,
         "attention: bias must be (batch=2, heads=4, seq_q=5, seq_kv=7) with any axis 1, got (3, 1, 1, 7)",
     ),
     (
-        dict(causal=True),
+        {"causal": True},
         ValueError,
         f"attention: causal=True needs seq_q == seq_kv or a stated alignment, got seq_q=5 and seq_kv=7; {ALIGNMENT}",
     ),
     (
-        dict(window=(1, 1)),
+        {"window": (1, 1)},
         ValueError,
         f"attention: window needs seq_q == seq_kv or a stated alignment, got seq_q=5 and seq_kv=7; {ALIGNMENT}",
     ),
     (
-        dict(alibi_slopes=np.ones(4, "f4")),
+        {"alibi_slopes": np.ones(4, "f4")},
         ValueError,
         f"attention: alibi_slopes needs seq_q == seq_kv or a stated alignment, got seq_q=5 and seq_kv=7; {ALIGNMENT}",
     ),
     (
-        dict(stats=("distance",)),
+        {"stats": ("distance",)},
         ValueError,
         'attention: stats "distance" needs seq_q == seq_kv or a stated alignment, got seq_q=5 and seq_kv=7; '
         + ALIGNMENT,
     ),
     (
-        dict(causal="right"),
+        {"causal": "right"},
         ValueError,
         'attention: causal must be False, True, "upper_left" or "lower_right", got "right"',
     ),
     (
-        dict(causal=1),
+        {"causal": 1},
         TypeError,
         'attention: causal must be False, True, "upper_left" or "lower_right", got int',
     ),
     (
-        dict(causal="upper_left", query_offset=0),
+        {"causal": "upper_left", "query_offset": 0},
         ValueError,
         'attention: causal="upper_left" and query_offset both say where the queries stand; give one of them',
     ),
-    (dict(query_offset=1.5), TypeError, "attention: query_offset must be an integer, got float"),
-    (dict(query_offset=True), TypeError, "attention: query_offset must be an integer, got bool"),
+    ({"query_offset": 1.5}, TypeError, "attention: query_offset must be an integer, got float"),
+    ({"query_offset": True}, TypeError, "attention: query_offset must be an integer, got bool"),
     (
-        dict(query_offset=2**60),
+        {"query_offset": 2**60},
         ValueError,
         f"attention: query_offset must be in {OFFSETS}, got 1152921504606846976",
     ),
     (
-        dict(query_offset=np.array([1, 2, 3])),
+        {"query_offset": np.array([1, 2, 3])},
         ValueError,
         "attention: query_offset must be (batch=2,), got (3,)",
     ),
     (
-        dict(query_offset=np.array([1.0, 2.0])),
+        {"query_offset": np.array([1.0, 2.0])},
         TypeError,
         "attention: query_offset must be integers, got float64",
     ),
-    (dict(window=3), TypeError, "attention: window must be a tuple (left, right), got int"),
+    ({"window": 3}, TypeError, "attention: window must be a tuple (left, right), got int"),
     (
-        dict(window=(1, 2, 3)),
+        {"window": (1, 2, 3)},
         ValueError,
         "attention: window must be a tuple (left, right), got 3 entries",
     ),
     (
-        dict(window=(-2, 0), query_offset=0),
+        {"window": (-2, 0), "query_offset": 0},
         ValueError,
         "attention: window must be (left, right) with each >= 0, or -1 for unlimited, got (-2, 0)",
     ),
     (
-        dict(window=(0.5, 0), query_offset=0),
+        {"window": (0.5, 0), "query_offset": 0},
         TypeError,
         "attention: window must be an integer, got float",
     ),
     (
-        dict(kv_lengths=np.array([3, 8])),
+        {"kv_lengths": np.array([3, 8])},
         ValueError,
         "attention: kv_lengths must be in 0..seq_kv=7, got 8 at batch entry 1",
     ),
-    (dict(kv_lengths=np.array([3])), ValueError, "attention: kv_lengths must be (batch=2,), got (1,)"),
-    (dict(kv_lengths=np.array([])), TypeError, "attention: kv_lengths must be integers, got float64"),
-    (dict(kv_lengths=3), TypeError, "attention: kv_lengths must be an array of integers, got int"),
+    ({"kv_lengths": np.array([3])}, ValueError, "attention: kv_lengths must be (batch=2,), got (1,)"),
+    ({"kv_lengths": np.array([])}, TypeError, "attention: kv_lengths must be integers, got float64"),
+    ({"kv_lengths": 3}, TypeError, "attention: kv_lengths must be an array of integers, got int"),
     (
-        dict(kv_lengths=np.array([[3, 4]])),
+        {"kv_lengths": np.array([[3, 4]])},
         ValueError,
         "attention: kv_lengths must be (batch,), got (1, 2)",
     ),
-    (dict(scale=float("nan")), ValueError, "attention: scale must be a finite number, got nan"),
-    (dict(scale="1"), TypeError, "attention: scale must be a number, got str"),
-    (dict(scale=np.ones(1)), TypeError, "attention: scale must be a number, got numpy.ndarray"),
-    (dict(softcap=0.0), ValueError, "attention: softcap must be a finite number above 0, got 0"),
+    ({"scale": float("nan")}, ValueError, "attention: scale must be a finite number, got nan"),
+    ({"scale": "1"}, TypeError, "attention: scale must be a number, got str"),
+    ({"scale": np.ones(1)}, TypeError, "attention: scale must be a number, got numpy.ndarray"),
+    ({"softcap": 0.0}, ValueError, "attention: softcap must be a finite number above 0, got 0"),
     (
-        dict(alibi_slopes=np.ones(2, "f4"), query_offset=0),
+        {"alibi_slopes": np.ones(2, "f4"), "query_offset": 0},
         ValueError,
         "attention: alibi_slopes must be (heads=4,), got (2,)",
     ),
-    (dict(sinks=np.ones(4)), TypeError, "attention: sinks must be float32 like q, got float64"),
-    (dict(sinks=np.ones((4, 1), "f4")), ValueError, "attention: sinks must be (heads=4,), got (4, 1)"),
-    (dict(dropout=1.0, seed=1), ValueError, "attention: dropout must be in [0, 1), got 1"),
-    (dict(dropout=0.1), ValueError, "attention: dropout=0.1 needs a seed, got seed=None"),
-    (dict(dropout=True), TypeError, "attention: dropout must be a number, got bool"),
-    (dict(seed=-1), ValueError, "attention: seed must be in 0..2**64-1, got -1"),
+    ({"sinks": np.ones(4)}, TypeError, "attention: sinks must be float32 like q, got float64"),
+    ({"sinks": np.ones((4, 1), "f4")}, ValueError, "attention: sinks must be (heads=4,), got (4, 1)"),
+    ({"dropout": 1.0, "seed": 1}, ValueError, "attention: dropout must be in [0, 1), got 1"),
+    ({"dropout": 0.1}, ValueError, "attention: dropout=0.1 needs a seed, got seed=None"),
+    ({"dropout": True}, TypeError, "attention: dropout must be a number, got bool"),
+    ({"seed": -1}, ValueError, "attention: seed must be in 0..2**64-1, got -1"),
     (
-        dict(seed=2**64),
+        {"seed": 2**64},
         ValueError,
         "attention: seed must be in 0..2**64-1, got 18446744073709551616",
     ),
-    (dict(seed=1.0), TypeError, "attention: seed must be an integer, got float"),
-    (dict(batch_offset=-1), ValueError, "attention: batch_offset must be in 0..4294967295, got -1"),
+    ({"seed": 1.0}, TypeError, "attention: seed must be an integer, got float"),
+    ({"batch_offset": -1}, ValueError, "attention: batch_offset must be in 0..4294967295, got -1"),
     (
-        dict(head_offset=2**32),
+        {"head_offset": 2**32},
         ValueError,
         "attention: head_offset must be in 0..4294967295, got 4294967296",
     ),
-    (dict(return_lse=1), TypeError, "attention: return_lse must be True or False, got int"),
-    (dict(save="yes"), TypeError, "attention: save must be True or False, got str"),
+    ({"return_lse": 1}, TypeError, "attention: return_lse must be True or False, got int"),
+    ({"save": "yes"}, TypeError, "attention: save must be True or False, got str"),
     (
-        dict(return_weights="before"),
+        {"return_weights": "before"},
         ValueError,
         'attention: return_weights must be False, True or "after_dropout", got "before"',
     ),
     (
-        dict(return_weights=2),
+        {"return_weights": 2},
         TypeError,
         'attention: return_weights must be False, True or "after_dropout", got int',
     ),
     (
-        dict(stats=("entropy", "mean")),
+        {"stats": ("entropy", "mean")},
         ValueError,
         'attention: stats has no "mean"; the names are entropy, max_weight, top_keys, distance, self, previous, next, '
         "first, received",
     ),
-    (dict(stats="entropy"), TypeError, "attention: stats must be True or a tuple of names, got str"),
+    ({"stats": "entropy"}, TypeError, "attention: stats must be True or a tuple of names, got str"),
     (
-        dict(stats=(1,)),
+        {"stats": (1,)},
         TypeError,
         "attention: stats must be True or a tuple of names, got an entry of type int",
     ),
-    (dict(out=[]), TypeError, "attention: out must be a numpy array, got list"),
-    (dict(out=np.zeros((2, 4, 5, 6))), TypeError, "attention: out must be float32 like q, got float64"),
+    ({"out": []}, TypeError, "attention: out must be a numpy array, got list"),
+    ({"out": np.zeros((2, 4, 5, 6))}, TypeError, "attention: out must be float32 like q, got float64"),
     (
-        dict(out=np.zeros((2, 4, 5, 8), "f4")),
+        {"out": np.zeros((2, 4, 5, 8), "f4")},
         ValueError,
         "attention: out must be (batch=2, heads=4, seq_q=5, v_head_dim=6), got (2, 4, 5, 8)",
     ),
-    (dict(out=read_only_out()), ValueError, "attention: out must be writable, got a read-only array"),
+    ({"out": read_only_out()}, ValueError, "attention: out must be writable, got a read-only array"),
     (
-        dict(out=repeating_out()),
+        {"out": repeating_out()},
         ValueError,
         "attention: out must not overlap itself, got strides that repeat an element",
     ),
     (
-        dict(k=SQUARE, v=SQUARE, out=SQUARE),
+        {"k": SQUARE, "v": SQUARE, "out": SQUARE},
         ValueError,
         "attention: out must not overlap an input, got memory of k",
     ),
 ]
 
 
-@pytest.mark.parametrize("given, error, text", ATTENTION, ids=[case[2] for case in ATTENTION])
+@pytest.mark.parametrize(("given", "error", "text"), ATTENTION, ids=[case[2] for case in ATTENTION])
 def test_attention_refuses(given, error, text):
     arguments = {"q": Q, "k": K, "v": V, **given}
     with pytest.raises(error, match=f"^{re.escape(text)}$"):
@@ -264,56 +265,56 @@ def other_saved(**options):
 
 
 BACKWARD = [
-    (dict(q=Q.tolist()), TypeError, "attention_backward: q must be a numpy array, got list"),
+    ({"q": Q.tolist()}, TypeError, "attention_backward: q must be a numpy array, got list"),
     (
-        dict(grad=GRAD[..., :5]),
+        {"grad": GRAD[..., :5]},
         ValueError,
         "attention_backward: grad_context must be (batch=2, heads=4, seq_q=5, v_head_dim=6), got (2, 4, 5, 5)",
     ),
     (
-        dict(grad=GRAD.astype("f8")),
+        {"grad": GRAD.astype("f8")},
         TypeError,
         "attention_backward: grad_context must be float32 like q, got float64",
     ),
     (
-        dict(grad=None),
+        {"grad": None},
         TypeError,
         "attention_backward: grad_context must be a numpy array, got NoneType",
     ),
     (
-        dict(saved=3),
+        {"saved": 3},
         TypeError,
         "attention_backward: saved must be what attention(..., save=True) returned, got int",
     ),
     (
-        dict(saved=other_saved(), k=K + 1),
+        {"saved": other_saved(), "k": K + 1},
         ValueError,
         "attention_backward: saved belongs to another call: k is not what the forward was given",
     ),
     (
-        dict(saved=other_saved(causal="lower_right")),
+        {"saved": other_saved(causal="lower_right")},
         ValueError,
         "attention_backward: saved belongs to another call: causal is not what the forward was given",
     ),
     (
-        dict(saved=other_saved(dropout=0.5, seed=1), dropout=0.5, seed=2),
+        {"saved": other_saved(dropout=0.5, seed=1), "dropout": 0.5, "seed": 2},
         ValueError,
         "attention_backward: saved belongs to another call: seed is not what the forward was given",
     ),
     (
-        dict(saved=other_saved(), q=Q[:1], k=K[:1], v=V[:1], grad=GRAD[:1]),
+        {"saved": other_saved(), "q": Q[:1], "k": K[:1], "v": V[:1], "grad": GRAD[:1]},
         ValueError,
         "attention_backward: saved belongs to another call: q is not what the forward was given",
     ),
     (
-        dict(dropout=0.5),
+        {"dropout": 0.5},
         ValueError,
         "attention_backward: dropout=0.5 needs a seed, got seed=None",
     ),
 ]
 
 
-@pytest.mark.parametrize("given, error, text", BACKWARD, ids=[case[2] for case in BACKWARD])
+@pytest.mark.parametrize(("given", "error", "text"), BACKWARD, ids=[case[2] for case in BACKWARD])
 def test_attention_backward_refuses(given, error, text):
     arguments = {"grad": GRAD, "q": Q, "k": K, "v": V, **given}
     with pytest.raises(error, match=f"^{re.escape(text)}$"):
@@ -356,5 +357,5 @@ def test_a_module_whose_time_has_not_come_refuses_its_import(name):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="^module 'headwise' has no attribute 'attentoin'$"):
+    with pytest.raises(AttributeError, match=r"^module 'headwise' has no attribute 'attentoin'$"):
         headwise.attentoin  # noqa: B018
