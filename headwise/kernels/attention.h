@@ -2,7 +2,8 @@
 // Multi-head attention on views: weights = softmax(softcap(scale * q k^T) + bias, masked), context = dropout(weights) v.
 //
 // Axes: batch, heads, kv_heads (heads is a multiple of it; query head h reads kv head h / (heads / kv_heads)), seq_q,
-// seq_kv, head_dim, v_head_dim. Views may have any strides, zero included.
+// seq_kv, head_dim, v_head_dim. Views may have any strides, zero included. T is float, double, float16 or bfloat16; the
+// last two are storage only: widened exactly, computed in float, rounded once. Accumulated<T> is float or double.
 #ifndef HEADWISE_KERNELS_ATTENTION_H_
 #define HEADWISE_KERNELS_ATTENTION_H_
 
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "headwise/runtime/execution.h"
+#include "headwise/tensor/half.h"
 #include "headwise/tensor/tensor_view.h"
 
 namespace headwise {
@@ -33,8 +35,8 @@ struct ScoreRule {
   std::optional<double> scale;         // 1 / sqrt(head_dim) when not given
   std::optional<double> softcap;       // score -> softcap * tanh(score / softcap); > 0
   TensorView<const T, 4> bias;         // (batch|1, heads|1, seq_q|1, seq_kv|1), added after the softcap; -inf hides the key
-  TensorView<const T, 1> alibi_slopes;  // (heads,): adds -slope * |position - key|
-  TensorView<const T, 1> sinks;         // (heads,): one more score per row, with no value behind it
+  TensorView<const Accumulated<T>, 1> alibi_slopes;  // (heads,): adds -slope * |position - key|
+  TensorView<const Accumulated<T>, 1> sinks;         // (heads,): one more score per row, with no value behind it
 };
 
 // Where query row i stands: at position i + offset, beside key j at position j.
@@ -74,38 +76,38 @@ struct AttentionProblem {
 };
 
 // Each view that is given is overwritten. All describe the weights before dropout; a row that sees no key is 0, and -1
-// in top_keys.
-template <class T>
+// in top_keys. A is Accumulated<T> of the call.
+template <class A>
 struct AttentionStatistics {
-  TensorView<T, 3> entropy;             // (batch, heads, seq_q), nats
-  TensorView<T, 3> max_weight;          // (batch, heads, seq_q)
+  TensorView<A, 3> entropy;             // (batch, heads, seq_q), nats
+  TensorView<A, 3> max_weight;          // (batch, heads, seq_q)
   TensorView<std::int64_t, 4> top_keys;  // (batch, heads, seq_q, k): keys by falling weight, ties by rising key, then -1
-  TensorView<T, 3> distance;            // (batch, heads, seq_q): mean of |position - key|
-  TensorView<T, 3> self;                // (batch, heads, seq_q): weight on key == position
-  TensorView<T, 3> previous;            // (batch, heads, seq_q): weight on key == position - 1
-  TensorView<T, 3> next;                // (batch, heads, seq_q): weight on key == position + 1
-  TensorView<T, 3> first;               // (batch, heads, seq_q): weight on key 0
-  TensorView<T, 3> received;            // (batch, heads, seq_kv): sum over the queries
+  TensorView<A, 3> distance;            // (batch, heads, seq_q): mean of |position - key|
+  TensorView<A, 3> self;                // (batch, heads, seq_q): weight on key == position
+  TensorView<A, 3> previous;            // (batch, heads, seq_q): weight on key == position - 1
+  TensorView<A, 3> next;                // (batch, heads, seq_q): weight on key == position + 1
+  TensorView<A, 3> first;               // (batch, heads, seq_q): weight on key 0
+  TensorView<A, 3> received;            // (batch, heads, seq_kv): sum over the queries
 };
 
 // Each view that is given is overwritten; none changes the bits of another.
 template <class T>
 struct AttentionOutputs {
   TensorView<T, 4> context;          // (batch, heads, seq_q, v_head_dim); required
-  TensorView<T, 3> logsumexp;        // (batch, heads, seq_q), sinks included; -inf for a row that sees no key
-  TensorView<T, 3> row_max;          // (batch, heads, seq_q), sinks included; -inf for a row that sees no key
-  TensorView<T, 3> row_sum;          // (batch, heads, seq_q), sum of exp(score - row_max); 0 for a row that sees no key
+  TensorView<Accumulated<T>, 3> logsumexp;        // (batch, heads, seq_q), sinks included; -inf for a row that sees no key
+  TensorView<Accumulated<T>, 3> row_max;          // (batch, heads, seq_q), sinks included; -inf for a row that sees no key
+  TensorView<Accumulated<T>, 3> row_sum;          // (batch, heads, seq_q), sum of exp(score - row_max); 0 for a row that sees no key
   TensorView<T, 4> weights;          // (batch, heads, seq_q, seq_kv)
   bool weights_after_dropout = false;
-  AttentionStatistics<T> statistics;
+  AttentionStatistics<Accumulated<T>> statistics;
 };
 
 // What backward needs of a forward.
 template <class T>
 struct AttentionSaved {
   TensorView<const T, 4> context;  // (batch, heads, seq_q, v_head_dim)
-  TensorView<const T, 3> row_max;  // (batch, heads, seq_q)
-  TensorView<const T, 3> row_sum;  // (batch, heads, seq_q)
+  TensorView<const Accumulated<T>, 3> row_max;  // (batch, heads, seq_q)
+  TensorView<const Accumulated<T>, 3> row_sum;  // (batch, heads, seq_q)
 };
 
 // Each view that is given is overwritten.
@@ -115,8 +117,8 @@ struct AttentionGradients {
   TensorView<T, 4> keys;          // (batch, kv_heads, seq_kv, head_dim)
   TensorView<T, 4> values;        // (batch, kv_heads, seq_kv, v_head_dim)
   TensorView<T, 4> bias;          // the bias's own shape: sums over its axes of length 1
-  TensorView<T, 1> alibi_slopes;  // (heads,)
-  TensorView<T, 1> sinks;         // (heads,)
+  TensorView<Accumulated<T>, 1> alibi_slopes;  // (heads,)
+  TensorView<Accumulated<T>, 1> sinks;         // (heads,)
 };
 
 // Checks every argument and gives the sizes. Throws ShapeError or ArgumentError whose text starts with `who`.
@@ -135,18 +137,16 @@ void attention_backward(const AttentionProblem<T>& problem, TensorView<const T, 
                         const AttentionSaved<T>& saved, const AttentionGradients<T>& gradients,
                         const Execution& execution = {});
 
-extern template AttentionShape check_attention(std::string_view, const AttentionProblem<float>&);
-extern template AttentionShape check_attention(std::string_view, const AttentionProblem<double>&);
-extern template void attention_forward(const AttentionProblem<float>&, const AttentionOutputs<float>&,
-                                       const Execution&);
-extern template void attention_forward(const AttentionProblem<double>&, const AttentionOutputs<double>&,
-                                       const Execution&);
-extern template void attention_backward(const AttentionProblem<float>&, TensorView<const float, 4>,
-                                        const AttentionSaved<float>&, const AttentionGradients<float>&,
-                                        const Execution&);
-extern template void attention_backward(const AttentionProblem<double>&, TensorView<const double, 4>,
-                                        const AttentionSaved<double>&, const AttentionGradients<double>&,
-                                        const Execution&);
+#define HEADWISE_ATTENTION_EXTERN(T)                                                                              \
+  extern template AttentionShape check_attention(std::string_view, const AttentionProblem<T>&);                   \
+  extern template void attention_forward(const AttentionProblem<T>&, const AttentionOutputs<T>&, const Execution&); \
+  extern template void attention_backward(const AttentionProblem<T>&, TensorView<const T, 4>,                     \
+                                          const AttentionSaved<T>&, const AttentionGradients<T>&, const Execution&);
+HEADWISE_ATTENTION_EXTERN(float)
+HEADWISE_ATTENTION_EXTERN(double)
+HEADWISE_ATTENTION_EXTERN(float16)
+HEADWISE_ATTENTION_EXTERN(bfloat16)
+#undef HEADWISE_ATTENTION_EXTERN
 
 }  // namespace headwise
 

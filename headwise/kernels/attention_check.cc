@@ -111,5 +111,7 @@ AttentionShape check_attention(std::string_view who, const AttentionProblem<T>& 
 
 template AttentionShape check_attention(std::string_view, const AttentionProblem<float>&);
 template AttentionShape check_attention(std::string_view, const AttentionProblem<double>&);
+template AttentionShape check_attention(std::string_view, const AttentionProblem<float16>&);
+template AttentionShape check_attention(std::string_view, const AttentionProblem<bfloat16>&);
 
 }  // namespace headwise

@@ -17,7 +17,8 @@ struct BackwardRow {
   A max = 0, inverse_sum = 0, delta = 0;
   bool empty = false;
   double sink = 0;   // minus what the row adds to the sink's gradient
-  double alibi = 0;  // minus what the row adds to the slope's gradient
+  double alibi = 0;  // minus what the row adds to the slope's gradient; folded per key block
+  double alibi_block = 0;
   std::vector<A> grad_query;
   bool started = false;  // grad_query holds the fold of at least one block
 };
@@ -161,6 +162,8 @@ class Backward {
       row.grad_query[d] = row.started ? row.grad_query[d] + value : value;
     }
     row.started = true;
+    row.alibi += row.alibi_block;
+    row.alibi_block = 0;
   }
 
   void add_to_rule_gradients(BackwardRow<A>& row, Index j, A grad_score) {
@@ -173,7 +176,7 @@ class Backward {
       bias_sums_[flat] += static_cast<double>(grad_score);
     }
     if (gradients_.alibi_slopes) {
-      row.alibi += static_cast<double>(grad_score) * static_cast<double>(std::abs(at.position - j));
+      row.alibi_block += static_cast<double>(grad_score) * static_cast<double>(std::abs(at.position - j));
     }
   }
 

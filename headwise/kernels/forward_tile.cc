@@ -43,16 +43,21 @@ HWY_INLINE A ExponentialsAndSum(A* row, Index first, Index last, A shift) {
   return SumLanes<A>(lanes);
 }
 
+// Maximum over columns [first, last), multiples of 16; -0 becomes +0.
 template <class A>
 HWY_INLINE A RowMaximum(const A* row, Index first, Index last) {
   const Tag<A> d;
-  auto max0 = hn::Set(d, -std::numeric_limits<A>::infinity());
-  auto max1 = max0;
-  for (Index j = first; j < last; j += 2 * kLanes<A>) {
-    max0 = hn::Max(max0, hn::Load(d, row + j));
-    max1 = hn::Max(max1, hn::Load(d, row + j + kLanes<A>));
+  constexpr Index kPair = 2 * kSumLanes;
+  Vector<A> max[2 * kVectorsPer16<A>];
+  for (auto& lane : max) lane = hn::Set(d, -std::numeric_limits<A>::infinity());
+  Index j = first;
+  for (; j + kPair <= last; j += kPair) {
+#pragma GCC unroll 8
+    for (int v = 0; v < 2 * kVectorsPer16<A>; ++v) max[v] = hn::Max(max[v], hn::Load(d, row + j + v * kLanes<A>));
   }
-  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(max0, max1))) + A{0};
+  for (; j < last; j += kLanes<A>) max[0] = hn::Max(max[0], hn::Load(d, row + j));
+  for (int v = 1; v < 2 * kVectorsPer16<A>; ++v) max[0] = hn::Max(max[0], max[v]);
+  return hn::GetLane(hn::MaxOfLanes(d, max[0])) + A{0};
 }
 
 // Softmax of one row in one block: scores become exp(score - max), 0 where hidden, in all of `columns`.

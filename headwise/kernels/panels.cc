@@ -65,7 +65,7 @@ bool pack_panels(const Matrix<T>& source, const PanelLayout& layout, Index depth
   Flag<A> bad = 0;
   for (Index p = 0; p < layout.panels(); ++p) {
     const Index first = p * layout.width, width = layout.width_of(p);
-    const Index count = std::min(width, layout.columns - first);
+    const Index count = std::min(width, source.columns - first);
     A* panel = panels + layout.offset(p, depth);
     bad |= source.column_stride == 1 ? copy_panel(source, first, count, width, panel)
                                        : transpose_panel(source, first, count, width, panel);

@@ -36,7 +36,8 @@ struct Matrix {
   Index rows = 0, columns = 0, row_stride = 0, column_stride = 0;
 };
 
-// Packs rows [0, rows) of a matrix (k, column) into panels of depth `depth` (>= rows; the rest is 0). Returns true when
+// Packs a matrix (k, column) into panels of depth `depth` (>= its rows; the rest is 0). The layout may have more columns
+// than the matrix, up to its last panel; they are 0. Returns true when
 // every element is finite. T is widened exactly.
 template <class T, class A>
 bool pack_panels(const Matrix<T>& source, const PanelLayout& layout, Index depth, A* panels);

@@ -53,19 +53,23 @@ T& at_broadcast(const TensorView<T, 4>& view, Index b, Index h, Index i, Index j
 }
 
 // The scale of the scores, rounded once to the working type.
-template <class A>
-A score_scale(const ScoreRule<A>& rule, const AttentionShape& shape) {
-  return static_cast<A>(rule.scale ? *rule.scale : 1.0 / std::sqrt(static_cast<double>(shape.head_dim)));
+template <class T>
+Accumulated<T> score_scale(const ScoreRule<T>& rule, const AttentionShape& shape) {
+  // Without a head_dim every score is an empty sum: 0, as long as the scale is finite.
+  const auto head_dim = static_cast<double>(std::max<Index>(shape.head_dim, 1));
+  return static_cast<Accumulated<T>>(rule.scale ? *rule.scale : 1.0 / std::sqrt(head_dim));
 }
 
-// Weights of a row whose sum is NaN: NaN on every key that no rule hides, whatever the keys' own scores were.
-template <class A>
-void poison_row(const AttentionProblem<A>& problem, Index b, Index h, Index i, const KeyRange& range,
-                std::span<A> weights) {
+// Weights of a row whose sum is NaN, for all seq_kv keys: NaN on every key that no rule hides, whatever its score was.
+template <class T>
+void poison_row(const AttentionProblem<T>& problem, Index b, Index h, Index i, const KeyRange& range,
+                std::span<Accumulated<T>> weights) {
+  using A = Accumulated<T>;
+  std::fill(weights.begin(), weights.end(), A{0});
   for (Index j = range.begin; j < range.end; ++j) {
     const bool masked = problem.visibility.mask && !at_broadcast(problem.visibility.mask, b, h, i, j);
-    const bool hidden =
-        problem.rule.bias && at_broadcast(problem.rule.bias, b, h, i, j) == -std::numeric_limits<A>::infinity();
+    const bool hidden = problem.rule.bias && widen<A>(at_broadcast(problem.rule.bias, b, h, i, j)) ==
+                                                 -std::numeric_limits<A>::infinity();
     weights[j] = masked || hidden ? A{0} : std::numeric_limits<A>::quiet_NaN();
   }
 }
