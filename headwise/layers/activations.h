@@ -15,8 +15,8 @@ namespace headwise {
 struct LayerDropout {
   bool training = false;
   std::optional<std::uint64_t> seed{};  // the layer's own seed when not given
-  std::uint64_t call = 0;             // count the training forwards here: each value draws another mask
-  Index batch_offset = 0;             // where this batch and these heads lie in a larger whole
+  std::uint64_t call = 0;               // count the training forwards here: each value draws another mask
+  Index batch_offset = 0;               // where this batch and these heads lie in a larger whole
   Index head_offset = 0;
 };
 

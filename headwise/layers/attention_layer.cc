@@ -25,7 +25,8 @@ std::vector<NamedRows> named_rows(const AttentionConfig& config, const Attention
   for (Index head = 0; head < sizes.heads; ++head) {
     for (const NamedRows& part : whole) {
       result.push_back({"heads." + std::to_string(head) + "." + part.name,
-                        {part.rows.first + head * sizes.head_dim, sizes.head_dim}, part.bias});
+                        {part.rows.first + head * sizes.head_dim, sizes.head_dim},
+                        part.bias});
     }
   }
   return result;

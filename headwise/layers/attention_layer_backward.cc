@@ -14,8 +14,8 @@ namespace {
 
 template <class T>
 void check_backward(const std::string& who, const AttentionConfig& config, const AttentionSizes& sizes,
-                    const Activations<T>& saved, const TensorView<const T, 3>& grad_out,
-                    const TensorView<T, 3>& grad_x, const TensorView<T, 3>& grad_keys_values) {
+                    const Activations<T>& saved, const TensorView<const T, 3>& grad_out, const TensorView<T, 3>& grad_x,
+                    const TensorView<T, 3>& grad_keys_values) {
   if (!saved) throw StateError(who + ": the activations hold no forward");
   if (config.gradients == Gradients::kNone) throw StateError(who + ": the layer was built without gradients");
   const Axis batch{"batch", saved.x.size(0)}, seq{"seq", saved.x.size(1)}, d_in{"d_in", config.d_in};
@@ -85,7 +85,7 @@ void AttentionLayer<T>::backward(const Activations<T>& saved, TensorView<const T
   }
 }
 
-#define HEADWISE_BACKWARD(T)                                                                           \
+#define HEADWISE_BACKWARD(T)                                                                                 \
   template void AttentionLayer<T>::backward(const Activations<T>&, TensorView<const T, 3>, TensorView<T, 3>, \
                                             TensorView<T, 3>, const ScoreGradients<T>&, const Execution&);
 HEADWISE_BACKWARD(float)

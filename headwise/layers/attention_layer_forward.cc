@@ -93,8 +93,7 @@ void AttentionLayer<T>::forward_into(TensorView<const T, 3> x, TensorView<const 
   kept.options = options;
   kept.dropout = {options.dropout.training ? config_.dropout : 0.0, options.dropout.seed.value_or(seed_),
                   options.dropout.call, options.dropout.batch_offset, options.dropout.head_offset};
-  resize_or_drop(kept.projected, true,
-                 {batch, seq_q, keys_values ? sizes_.query_width() : sizes_.stacked_rows()});
+  resize_or_drop(kept.projected, true, {batch, seq_q, keys_values ? sizes_.query_width() : sizes_.stacked_rows()});
   resize_or_drop(kept.projected_keys_values, static_cast<bool>(keys_values), {batch, seq_kv, 2 * sizes_.kv_width()});
   const AttentionProblem<T> problem = attention_problem(config_, sizes_, kept);
   check_attention(config_.who, problem);
@@ -138,14 +137,14 @@ void AttentionLayer<T>::project(TensorView<const T, 3> x, TensorView<const T, 3>
                execution);
 }
 
-#define HEADWISE_FORWARD(T)                                                                                            \
-  template Tensor<T, 3> AttentionLayer<T>::forward(TensorView<const T, 3>, TensorView<const T, 3>,                     \
-                                                   const ForwardOptions<T>&, Activations<T>*, const LayerOutputs<T>&,  \
-                                                   const Execution&) const;                                            \
-  template void AttentionLayer<T>::forward_into(TensorView<const T, 3>, TensorView<const T, 3>,                        \
-                                                const ForwardOptions<T>&, TensorView<T, 3>, Activations<T>*,           \
-                                                const LayerOutputs<T>&, const Execution&) const;                       \
-  template void AttentionLayer<T>::project(TensorView<const T, 3>, TensorView<const T, 3>, Activations<T>&,            \
+#define HEADWISE_FORWARD(T)                                                                                           \
+  template Tensor<T, 3> AttentionLayer<T>::forward(TensorView<const T, 3>, TensorView<const T, 3>,                    \
+                                                   const ForwardOptions<T>&, Activations<T>*, const LayerOutputs<T>&, \
+                                                   const Execution&) const;                                           \
+  template void AttentionLayer<T>::forward_into(TensorView<const T, 3>, TensorView<const T, 3>,                       \
+                                                const ForwardOptions<T>&, TensorView<T, 3>, Activations<T>*,          \
+                                                const LayerOutputs<T>&, const Execution&) const;                      \
+  template void AttentionLayer<T>::project(TensorView<const T, 3>, TensorView<const T, 3>, Activations<T>&,           \
                                            const Execution&) const;
 HEADWISE_FORWARD(float)
 HEADWISE_FORWARD(double)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One causal head. Parameters: W_query.weight, W_key.weight, W_value.weight (each d_out, d_in), with qkv_bias also .bias.
+// One causal head. Parameters: W_query.weight, W_key.weight, W_value.weight (each d_out, d_in), with qkv_bias also
+// .bias.
 #ifndef HEADWISE_LAYERS_CAUSAL_SELF_ATTENTION_H_
 #define HEADWISE_LAYERS_CAUSAL_SELF_ATTENTION_H_
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every wrong call of a layer and the whole text it gets.
+#include "headwise/tensor/errors.h"
+
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -8,7 +10,6 @@
 #include "headwise/layers/multi_head_attention.h"
 #include "headwise/layers/multi_head_attention_layer.h"
 #include "headwise/layers/multi_head_attention_wrapper.h"
-#include "headwise/tensor/errors.h"
 #include "tests/support/tensors.h"
 
 namespace headwise {
@@ -105,11 +106,12 @@ TEST(ConversionErrors, say_what_cannot_be_converted) {
 
 class CallErrors : public ::testing::Test {
  protected:
-  CallErrors() : layer_(3, 4, [] {
-    MultiHeadAttentionOptions options = options_of(2);
-    options.context_length = 6;
-    return options;
-  }()) {}
+  CallErrors()
+      : layer_(3, 4, [] {
+          MultiHeadAttentionOptions options = options_of(2);
+          options.context_length = 6;
+          return options;
+        }()) {}
 
   template <class Error>
   std::string forward(const Shape<3>& shape, const ForwardOptions<float>& options = {},
@@ -168,7 +170,7 @@ TEST_F(CallErrors, of_mask_bias_and_lengths) {
 
 TEST_F(CallErrors, of_outputs) {
   Tensor<float, 4> wrong(Shape<4>{2, 2, 5, 3});
-  const auto with = [&](TensorView<float, 4> LayerOutputs<float>::* member) {
+  const auto with = [&](TensorView<float, 4> LayerOutputs<float>::*member) {
     LayerOutputs<float> extras;
     extras.*member = wrong.view();
     return forward<ShapeError>({2, 5, 3}, {}, extras);
@@ -191,7 +193,8 @@ TEST_F(CallErrors, of_backward) {
   const Tensor<float, 3> x(Shape<3>{2, 5, 3}), grad_out(Shape<3>{2, 5, 4});
   Tensor<float, 3> grad_x(Shape<3>{2, 5, 3}), wrong(Shape<3>{2, 4, 3});
   Activations<float> saved;
-  const auto text = [&](auto tag, TensorView<const float, 3> grad, TensorView<float, 3> to_x, TensorView<float, 3> to_kv) {
+  const auto text = [&](auto tag, TensorView<const float, 3> grad, TensorView<float, 3> to_x,
+                        TensorView<float, 3> to_kv) {
     return error_text<typename decltype(tag)::type>([&] { layer_.backward(saved, grad, to_x, to_kv); });
   };
   const std::type_identity<StateError> state;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The published numbers G1 to G16, each from its seed alone.
+#include "tests/support/golden.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +12,6 @@
 #include "headwise/layers/multi_head_attention.h"
 #include "headwise/layers/multi_head_attention_layer.h"
 #include "headwise/layers/multi_head_attention_wrapper.h"
-#include "tests/support/golden.h"
 
 namespace headwise {
 namespace {
@@ -108,9 +109,8 @@ TEST(Golden, G3_G4_uniform_weights_give_the_first_self_attention) {
 }
 
 TEST(Golden, G5_linear_weights_of_seed_789_give_the_second_self_attention) {
-  expect_output(
-      MultiHeadAttentionLayer<float>(3, 2, {}, 0, 1, false, false, 789),
-      {{-.0739, .0713}, {-.0748, .0703}, {-.0749, .0702}, {-.0760, .0685}, {-.0763, .0679}, {-.0754, .0693}});
+  expect_output(MultiHeadAttentionLayer<float>(3, 2, {}, 0, 1, false, false, 789),
+                {{-.0739, .0713}, {-.0748, .0703}, {-.0749, .0702}, {-.0760, .0685}, {-.0763, .0679}, {-.0754, .0693}});
 }
 
 TEST(Golden, G6_the_causal_weights_of_seed_789) {

@@ -37,10 +37,9 @@ HeadViews<T> head_views(const AttentionSizes& sizes, TensorView<T, 3> projected,
 template <class T>
 AttentionProblem<T> attention_problem(const AttentionConfig& config, const AttentionSizes& sizes,
                                       const Activations<T>& kept) {
-  const HeadViews<const T> heads =
-      head_views<const T>(sizes, kept.projected.view(), kept.projected_keys_values.view());
-  AttentionProblem<T> problem{{heads.queries, heads.keys, heads.values}, kept.options.rule, kept.options.visibility,
-                              kept.dropout};
+  const HeadViews<const T> heads = head_views<const T>(sizes, kept.projected.view(), kept.projected_keys_values.view());
+  AttentionProblem<T> problem{
+      {heads.queries, heads.keys, heads.values}, kept.options.rule, kept.options.visibility, kept.dropout};
   problem.visibility.causal = problem.visibility.causal || config.causal;
   return problem;
 }

@@ -39,9 +39,9 @@ void draw_xavier_uniform(TorchGenerator& generator, Index fan_in, Index fan_out,
 template <class T>
 void draw_gpt2(TorchGenerator& generator, std::span<T> weight);
 
-#define HEADWISE_INITIALIZATION_EXTERN(T)                                                      \
-  extern template void draw_torch_linear(TorchGenerator&, Index, std::span<T>, std::span<T>);  \
-  extern template void draw_xavier_uniform(TorchGenerator&, Index, Index, std::span<T>);       \
+#define HEADWISE_INITIALIZATION_EXTERN(T)                                                     \
+  extern template void draw_torch_linear(TorchGenerator&, Index, std::span<T>, std::span<T>); \
+  extern template void draw_xavier_uniform(TorchGenerator&, Index, Index, std::span<T>);      \
   extern template void draw_gpt2(TorchGenerator&, std::span<T>);
 HEADWISE_INITIALIZATION_EXTERN(float)
 HEADWISE_INITIALIZATION_EXTERN(double)

@@ -44,8 +44,8 @@ template <class T>
 void Linear<T>::backward_weight(RowRange rows, TensorView<const T, 2> grad_out, TensorView<const T, 2> x,
                                 const Execution& execution) {
   if (!weight_gradient_) throw StateError("linear: backward_weight needs stored gradients");
-  linear_backward_weight<T>(grad_out, x, rows_of(weight_gradient_.view(), rows),
-                            rows_of(bias_gradient_.view(), rows), execution);
+  linear_backward_weight<T>(grad_out, x, rows_of(weight_gradient_.view(), rows), rows_of(bias_gradient_.view(), rows),
+                            execution);
 }
 
 template <class T>
@@ -69,8 +69,8 @@ template <class T>
 void Linear<T>::append_parameters(const std::string& name, RowRange rows, bool with_bias,
                                   std::vector<Parameter<T>>& out) {
   T* weight_gradient = weight_gradient_ ? weight_gradient_.data() + rows.first * d_in() : nullptr;
-  out.push_back({name + ".weight", {rows.count, d_in()}, weight_values(rows).data(), weight_gradient,
-                 {"d_out", "d_in"}});
+  out.push_back(
+      {name + ".weight", {rows.count, d_in()}, weight_values(rows).data(), weight_gradient, {"d_out", "d_in"}});
   if (!with_bias || !bias_) return;
   T* bias_gradient = bias_gradient_ ? bias_gradient_.data() + rows.first : nullptr;
   out.push_back({name + ".bias", {rows.count}, bias_values(rows).data(), bias_gradient, {"d_out"}});

@@ -26,8 +26,8 @@ struct MultiHeadAttentionOptions {
   std::optional<std::uint64_t> seed{};
 };
 
-// Parameters: W_query.weight (heads * head_dim, d_in), W_key.weight and W_value.weight (kv_heads * head_dim, d_in), with
-// qkv_bias also .bias; out_proj.weight (d_out, heads * head_dim), out_proj.bias (d_out,).
+// Parameters: W_query.weight (heads * head_dim, d_in), W_key.weight and W_value.weight (kv_heads * head_dim, d_in),
+// with qkv_bias also .bias; out_proj.weight (d_out, heads * head_dim), out_proj.bias (d_out,).
 template <class T>
 class MultiHeadAttention : public AttentionLayer<T> {
  public:

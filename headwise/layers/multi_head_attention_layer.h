@@ -15,9 +15,8 @@ template <class T>
 class MultiHeadAttentionLayer : public AttentionLayer<T> {
  public:
   // x (batch, seq, d_in) -> (batch, seq, d_out), head_dim = d_out / num_heads.
-  MultiHeadAttentionLayer(Index d_in, Index d_out, std::optional<Index> context_length, double dropout,
-                          Index num_heads, bool use_bias = false, bool causal = false,
-                          std::optional<std::uint64_t> seed = {});
+  MultiHeadAttentionLayer(Index d_in, Index d_out, std::optional<Index> context_length, double dropout, Index num_heads,
+                          bool use_bias = false, bool causal = false, std::optional<std::uint64_t> seed = {});
 };
 
 extern template class MultiHeadAttentionLayer<float>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// H causal heads side by side, their outputs concatenated. The heads are rows of one stacked block, so H heads cost what
-// the weight-split layer costs; the outputs are those of H CausalSelfAttention objects, bit for bit.
+// H causal heads side by side, their outputs concatenated. The heads are rows of one stacked block, so H heads cost
+// what the weight-split layer costs; the outputs are those of H CausalSelfAttention objects, bit for bit.
 #ifndef HEADWISE_LAYERS_MULTI_HEAD_ATTENTION_WRAPPER_H_
 #define HEADWISE_LAYERS_MULTI_HEAD_ATTENTION_WRAPPER_H_
 

@@ -12,8 +12,8 @@
 
 namespace headwise {
 
-// A borrowed view of a layer's storage, dense in C order. The per-head names of a wrapper are rows of one stacked block.
-// It stays valid as long as the layer is neither moved nor destroyed.
+// A borrowed view of a layer's storage, dense in C order. The per-head names of a wrapper are rows of one stacked
+// block. It stays valid as long as the layer is neither moved nor destroyed.
 template <class T>
 struct Parameter {
   std::string name;

@@ -119,8 +119,8 @@ template <class T>
 std::vector<NamedTensor> named_tensors(std::span<const Parameter<T>> parameters) {
   std::vector<NamedTensor> tensors;
   for (const Parameter<T>& parameter : parameters) {
-    tensors.push_back({parameter.name, kDTypeOf<T>, parameter.shape,
-                       reinterpret_cast<const std::byte*>(parameter.value)});
+    tensors.push_back(
+        {parameter.name, kDTypeOf<T>, parameter.shape, reinterpret_cast<const std::byte*>(parameter.value)});
   }
   return tensors;
 }

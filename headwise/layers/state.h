@@ -35,8 +35,8 @@ std::vector<NamedTensor> named_tensors(std::span<const Parameter<T>> parameters)
 
 extern template void load_parameters(std::string_view, std::span<const Parameter<float>>, std::span<const NamedTensor>,
                                      const LoadRules&);
-extern template void load_parameters(std::string_view, std::span<const Parameter<double>>,
-                                     std::span<const NamedTensor>, const LoadRules&);
+extern template void load_parameters(std::string_view, std::span<const Parameter<double>>, std::span<const NamedTensor>,
+                                     const LoadRules&);
 extern template std::vector<NamedTensor> named_tensors(std::span<const Parameter<float>>);
 extern template std::vector<NamedTensor> named_tensors(std::span<const Parameter<double>>);
 

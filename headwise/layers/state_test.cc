@@ -105,7 +105,8 @@ TEST(State, of_another_shape_is_refused_with_both_shapes) {
   auto source = layer_of_seed<float>(1);
   std::vector<NamedTensor> tensors = source.state();
   tensors[1].shape = {3, 4};
-  EXPECT_EQ(refused<ShapeError>(tensors), "MultiHeadAttention.load: W_key.weight must be (d_out=4, d_in=3), got (3, 4)");
+  EXPECT_EQ(refused<ShapeError>(tensors),
+            "MultiHeadAttention.load: W_key.weight must be (d_out=4, d_in=3), got (3, 4)");
   tensors = source.state();
   tensors[4].shape = {4, 1};
   EXPECT_EQ(refused<ShapeError>(tensors), "MultiHeadAttention.load: out_proj.bias must be (d_out=4,), got (4, 1)");

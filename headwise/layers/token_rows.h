@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// (batch, seq, width) seen as (batch * seq, width), which is how a projection takes it: in place where the strides allow
-// it, else through a dense copy.
+// (batch, seq, width) seen as (batch * seq, width), which is how a projection takes it: in place where the strides
+// allow it, else through a dense copy.
 #ifndef HEADWISE_LAYERS_TOKEN_ROWS_H_
 #define HEADWISE_LAYERS_TOKEN_ROWS_H_
 

@@ -15,7 +15,7 @@
 namespace headwise {
 
 struct EncoderInputs {
-  TensorView<const std::int64_t, 2> ids;          // (batch, seq)
+  TensorView<const std::int64_t, 2> ids;            // (batch, seq)
   std::span<const Index> lengths{};                 // (batch,), each in 0..seq; empty: every token counts
   TensorView<const std::int64_t, 2> token_types{};  // (batch, seq); not given: all 0
 };

@@ -14,10 +14,13 @@ namespace headwise {
 
 void check_config(const EncoderConfig& config) {
   const char* who = "Encoder";
-  const std::pair<const char*, Index> sizes[] = {
-      {"layers", config.layers}, {"hidden", config.hidden},       {"heads", config.heads},
-      {"vocab", config.vocab},   {"positions", config.positions}, {"type_vocab", config.type_vocab},
-      {"intermediate", config.intermediate}};
+  const std::pair<const char*, Index> sizes[] = {{"layers", config.layers},
+                                                 {"hidden", config.hidden},
+                                                 {"heads", config.heads},
+                                                 {"vocab", config.vocab},
+                                                 {"positions", config.positions},
+                                                 {"type_vocab", config.type_vocab},
+                                                 {"intermediate", config.intermediate}};
   for (const auto& [name, value] : sizes) check_width(who, name, value);
   check_divisible(who, "hidden", config.hidden, "heads", config.heads);
   if (!(config.layer_norm_eps >= 0 && std::isfinite(config.layer_norm_eps))) {

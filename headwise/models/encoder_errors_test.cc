@@ -7,23 +7,14 @@
 
 #include "headwise/models/encoder.h"
 #include "headwise/tensor/errors.h"
+#include "tests/support/encoder.h"
 #include "tests/support/tensors.h"
 
 namespace headwise {
 namespace {
 
 using testing::error_text;
-
-EncoderConfig small_config() {
-  EncoderConfig config;
-  config.layers = 2;
-  config.hidden = 6;
-  config.heads = 2;
-  config.intermediate = 10;
-  config.vocab = 11;
-  config.positions = 8;
-  return config;
-}
+using testing::small_config;
 
 template <class Error, class Change>
 std::string construct(const Change& change) {
@@ -34,9 +25,9 @@ std::string construct(const Change& change) {
 
 TEST(EncoderConfigErrors, name_the_size) {
   const std::pair<const char*, Index EncoderConfig::*> sizes[] = {
-      {"layers", &EncoderConfig::layers},     {"hidden", &EncoderConfig::hidden},
-      {"heads", &EncoderConfig::heads},       {"intermediate", &EncoderConfig::intermediate},
-      {"vocab", &EncoderConfig::vocab},       {"positions", &EncoderConfig::positions},
+      {"layers", &EncoderConfig::layers},        {"hidden", &EncoderConfig::hidden},
+      {"heads", &EncoderConfig::heads},          {"intermediate", &EncoderConfig::intermediate},
+      {"vocab", &EncoderConfig::vocab},          {"positions", &EncoderConfig::positions},
       {"type_vocab", &EncoderConfig::type_vocab}};
   for (const auto& [name, member] : sizes) {
     EXPECT_EQ(construct<ArgumentError>([&](EncoderConfig& config) { config.*member = 0; }),

@@ -30,8 +30,8 @@ void check_lengths(const EncoderInputs& inputs) {
   check_shape(kWho, "lengths", got, {{"batch", inputs.ids.size(0)}});
   for (std::size_t b = 0; b < inputs.lengths.size(); ++b) {
     if (inputs.lengths[b] >= 0 && inputs.lengths[b] <= seq) continue;
-    throw ArgumentError(fmt::format("{}: lengths must be in 0..seq={}, got {} at batch entry {}", kWho, seq,
-                                    inputs.lengths[b], b));
+    throw ArgumentError(
+        fmt::format("{}: lengths must be in 0..seq={}, got {} at batch entry {}", kWho, seq, inputs.lengths[b], b));
   }
 }
 
@@ -51,7 +51,8 @@ void check_traces(const EncoderConfig& config, std::span<const LayerTrace<T>> tr
   std::vector<bool> asked(config.layers, false);
   for (const LayerTrace<T>& trace : traces) {
     if (trace.layer < 0 || trace.layer >= config.layers) {
-      throw ArgumentError(fmt::format("{}: trace layer must be in 0..{}, got {}", kWho, config.layers - 1, trace.layer));
+      throw ArgumentError(
+          fmt::format("{}: trace layer must be in 0..{}, got {}", kWho, config.layers - 1, trace.layer));
     }
     if (asked[trace.layer]) throw ArgumentError(fmt::format("{}: layer {} is traced twice", kWho, trace.layer));
     asked[trace.layer] = true;
@@ -168,11 +169,11 @@ Tensor<T, 3> Encoder<T>::forward(const EncoderInputs& inputs, std::span<const La
   return hidden;
 }
 
-#define HEADWISE_ENCODER(T)                                                                                     \
-  template void Encoder<T>::check_inputs(const EncoderInputs&) const;                                           \
-  template void Encoder<T>::embed(const EncoderInputs&, TensorView<T, 3>) const;                                \
-  template void Encoder<T>::run_block(const Block&, const ForwardOptions<T>&, TensorView<T, 3>,                 \
-                                      const LayerOutputs<T>&, const Execution&) const;                          \
+#define HEADWISE_ENCODER(T)                                                                                         \
+  template void Encoder<T>::check_inputs(const EncoderInputs&) const;                                               \
+  template void Encoder<T>::embed(const EncoderInputs&, TensorView<T, 3>) const;                                    \
+  template void Encoder<T>::run_block(const Block&, const ForwardOptions<T>&, TensorView<T, 3>,                     \
+                                      const LayerOutputs<T>&, const Execution&) const;                              \
   template Tensor<T, 3> Encoder<T>::forward(const EncoderInputs&, std::span<const LayerTrace<T>>, const Execution&) \
       const;
 HEADWISE_ENCODER(float)

@@ -10,38 +10,15 @@
 #include <string>
 #include <vector>
 
-#include "headwise/tensor/errors.h"
+#include "tests/support/encoder.h"
 #include "tests/support/tensors.h"
 
 namespace headwise {
 namespace {
 
-using testing::error_text;
+using testing::random_encoder;
+using testing::Sample;
 using Vector = std::vector<double>;
-
-EncoderConfig small_config() {
-  EncoderConfig config;
-  config.layers = 2;
-  config.hidden = 6;
-  config.heads = 2;
-  config.intermediate = 10;
-  config.vocab = 11;
-  config.positions = 8;
-  config.type_vocab = 2;
-  return config;
-}
-
-template <class T>
-Encoder<T> random_encoder(const EncoderConfig& config = small_config()) {
-  Encoder<T> encoder(config);
-  std::uint64_t seed = 70;
-  for (Parameter<T>& p : encoder.parameters()) {
-    std::vector<float> values(p.elements());
-    TorchGenerator(++seed).fill_uniform(std::span<float>(values), -0.7, 0.7);
-    std::copy(values.begin(), values.end(), p.value);
-  }
-  return encoder;
-}
 
 // The model in plain loops, one sequence at a time.
 class PlainEncoder {
@@ -138,29 +115,6 @@ class PlainEncoder {
   std::map<std::string, Vector> values_;
 };
 
-constexpr Index kPadding = 9999;  // no such word: reading it would be an error
-
-// Three sequences of 5, 3 and 0 tokens.
-struct Sample {
-  Tensor<std::int64_t, 2> ids{Shape<2>{3, 5}}, types{Shape<2>{3, 5}};
-  std::vector<Index> lengths{5, 3, 0};
-
-  Sample() {
-    ids.fill(kPadding);
-    types.fill(kPadding);
-    for (Index b = 0; b < 3; ++b) {
-      for (Index i = 0; i < lengths[b]; ++i) {
-        ids(b, i) = (7 * b + 3 * i + 1) % 11;
-        types(b, i) = i >= 2;
-      }
-    }
-  }
-  EncoderInputs inputs() const { return {ids.cview(), lengths, types.cview()}; }
-  std::vector<Index> row(const Tensor<std::int64_t, 2>& source, Index b) const {
-    return {source.data() + b * 5, source.data() + b * 5 + lengths[b]};
-  }
-};
-
 template <class T>
 class EncoderTest : public ::testing::Test {};
 using WorkingTypes = ::testing::Types<float, double>;
@@ -213,7 +167,9 @@ TYPED_TEST(EncoderTest, gives_a_sequence_the_same_bits_alone_and_padded_among_ot
   const Tensor<T, 3> together = encoder.forward(sample.inputs());
   for (Index b = 0; b < 2; ++b) {
     const Index length = sample.lengths[b];
-    const auto alone = [&](const Tensor<std::int64_t, 2>& t) { return t.cview().slice(0, b, b + 1).slice(1, 0, length); };
+    const auto alone = [&](const Tensor<std::int64_t, 2>& t) {
+      return t.cview().slice(0, b, b + 1).slice(1, 0, length);
+    };
     const Tensor<T, 3> single = encoder.forward({alone(sample.ids), {}, alone(sample.types)});
     EXPECT_TRUE(testing::same_bits(single, Tensor<T, 3>(together.cview().slice(0, b, b + 1).slice(1, 0, length))));
   }
@@ -245,7 +201,8 @@ TYPED_TEST(EncoderTest, hands_out_queries_and_keys_that_make_its_weights) {
   encoder.forward(sample.inputs(), std::span<const LayerTrace<T>>(&trace, 1));
   const auto score = [&](Index i, Index j) {
     double dot = 0;
-    for (Index d = 0; d < 3; ++d) dot += static_cast<double>(queries(1, 1, i, d)) * static_cast<double>(keys(1, 1, j, d));
+    for (Index d = 0; d < 3; ++d)
+      dot += static_cast<double>(queries(1, 1, i, d)) * static_cast<double>(keys(1, 1, j, d));
     return dot / std::sqrt(3.0);
   };
   for (Index j = 1; j < 3; ++j) {
@@ -253,65 +210,6 @@ TYPED_TEST(EncoderTest, hands_out_queries_and_keys_that_make_its_weights) {
   }
   EXPECT_EQ(queries(1, 1, 3, 0), 0);  // padding
   EXPECT_EQ(keys(1, 1, 4, 2), 0);
-}
-
-TEST(EncoderState, has_the_names_of_a_bert_model) {
-  Encoder<float> encoder(small_config());
-  std::vector<std::string> names;
-  Index count = 0;
-  for (const auto& p : encoder.parameters()) {
-    names.push_back(p.name);
-    count += p.elements();
-  }
-  ASSERT_EQ(names.size(), 5U + 2U * 16U);
-  EXPECT_EQ(encoder.parameter_count(), count);
-  EXPECT_EQ(std::vector<std::string>(names.begin(), names.begin() + 21),
-            (std::vector<std::string>{
-                "embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight",
-                "embeddings.token_type_embeddings.weight", "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias",
-                "encoder.layer.0.attention.self.query.weight", "encoder.layer.0.attention.self.query.bias",
-                "encoder.layer.0.attention.self.key.weight", "encoder.layer.0.attention.self.key.bias",
-                "encoder.layer.0.attention.self.value.weight", "encoder.layer.0.attention.self.value.bias",
-                "encoder.layer.0.attention.output.dense.weight", "encoder.layer.0.attention.output.dense.bias",
-                "encoder.layer.0.attention.output.LayerNorm.weight", "encoder.layer.0.attention.output.LayerNorm.bias",
-                "encoder.layer.0.intermediate.dense.weight", "encoder.layer.0.intermediate.dense.bias",
-                "encoder.layer.0.output.dense.weight", "encoder.layer.0.output.dense.bias",
-                "encoder.layer.0.output.LayerNorm.weight", "encoder.layer.0.output.LayerNorm.bias"}));
-  EXPECT_EQ(names.back(), "encoder.layer.1.output.LayerNorm.bias");
-}
-
-TEST(EncoderState, loads_with_and_without_prefix_and_passes_over_the_pooler) {
-  Encoder<float> source = random_encoder<float>();
-  const Sample sample;
-  const Tensor<float, 3> expected = source.forward(sample.inputs());
-  for (const std::string prefix : {"", "bert."}) {
-    std::vector<NamedTensor> tensors = source.state();
-    for (const char* extra : {"pooler.dense.weight", "embeddings.position_ids"}) {
-      tensors.push_back(tensors[3]);
-      tensors.back().name = extra;
-    }
-    for (NamedTensor& tensor : tensors) tensor.name = prefix + tensor.name;
-    tensors.push_back(tensors[3]);
-    tensors.back().name = "cls.predictions.bias";
-    Encoder<float> target(small_config());
-    EXPECT_FALSE(testing::same_bits(expected, target.forward(sample.inputs())));
-    target.load(tensors);
-    EXPECT_TRUE(testing::same_bits(expected, target.forward(sample.inputs())));
-  }
-}
-
-TEST(EncoderState, names_what_does_not_fit) {
-  Encoder<float> source = random_encoder<float>();
-  Encoder<float> target(small_config());
-  std::vector<NamedTensor> tensors = source.state();
-  tensors[0].shape = {10, 6};
-  EXPECT_EQ(error_text<ShapeError>([&] { target.load(tensors); }),
-            "Encoder.load: embeddings.word_embeddings.weight must be (vocab=11, hidden=6), got (10, 6)");
-  tensors = source.state();
-  tensors.back().name = "encoder.layer.2.output.LayerNorm.bias";
-  EXPECT_EQ(error_text<ArgumentError>([&] { target.load(tensors); }),
-            "Encoder.load: missing encoder.layer.1.output.LayerNorm.bias; unexpected "
-            "encoder.layer.2.output.LayerNorm.bias");
 }
 
 }  // namespace
