@@ -26,7 +26,7 @@ LEFTOVER = re.compile(
     + r"X)\b|GTEST_"
     + r"SKIP|pytest\."
     + r"skip|mark\.(?:skip|xf"
-    + r"ail)|DISABLED"
+    + r"ail)|\bDISABLED"
     + r"_"
 )
 # Tests that cannot run everywhere, each with the reason; the runner names them as skipped.
