@@ -39,7 +39,8 @@ class Path {
 
 std::vector<ShapeStep> shape_path(const AttentionConfig& config, Index batch, Index seq) {
   const AttentionSizes sizes = check_config(config);
-  const std::string width = config.out_proj ? "heads * head_dim" : "d_out";
+  // The seeds call it d_out; it is another number only where head_dim was chosen freely.
+  const std::string width = sizes.query_width() == config.d_out ? "d_out" : "heads * head_dim";
   // Only addresses are compared, so one number stands for each block.
   const float input = 0, projected = 0, merged = 0, output = 0;
   Path path;

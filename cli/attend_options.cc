@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/attend_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/usage.h"
+#include "headwise/io/file_error.h"
+
+namespace headwise::cli {
+namespace {
+
+constexpr const char* kHelp =
+    "Examples:\n"
+    "  headwise attend --model DIR --ids 101,1996,4937,2938,102\n"
+    "  headwise attend --model DIR --ids 101,1996,4937,2938,102 --layer 0 --head 3\n"
+    "  headwise attend --model DIR --ids 101,1996,102 --ids 101,2009,102 --json\n"
+    "\n"
+    "Usage: headwise attend --model DIR --ids N,N,... [OPTIONS]\n"
+    "\n"
+    "Runs sentences through a trained BERT-type encoder and shows what its heads do: the shapes along one layer, a "
+    "line\n"
+    "for each head (entropy in nats; shares of attention on the token itself, the one before, the one after, the "
+    "first\n"
+    "one and the separators; the strongest pair), and with --layer and --head the weights of that head.\n"
+    "\n"
+    "Options:\n"
+    "  --model DIR    folder with config.json and model.safetensors\n"
+    "  --ids N,N,...  token ids of a sentence; once for each sentence\n"
+    "  --tokens JSON  array of strings that name the ids, once for each --ids; without it vocab.txt of DIR, or the "
+    "ids\n"
+    "  --layer L      this layer alone, counted from 0\n"
+    "  --head H       with --layer: the weights of this head, counted from 0\n"
+    "  --json         one JSON document\n"
+    "  --save FILE    the trace (queries and keys of every layer) as safetensors\n"
+    "  --color WHEN   auto, always or never\n"
+    "  -h, --help     this text\n";
+
+std::vector<std::string> parse_tokens(const std::string& text) {
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const auto is_string = [](const nlohmann::json& token) { return token.is_string(); };
+  if (!json.is_array() || !std::all_of(json.begin(), json.end(), is_string)) {
+    throw UsageError("--tokens must be a JSON array of strings, got " + quote_name(text));
+  }
+  return json.get<std::vector<std::string>>();
+}
+
+void check_text(const std::vector<std::string>& words) {
+  if (words.empty()) return;
+  throw UsageError("a text needs the Python package, which brings the tokenizer; here give its ids with --ids, got " +
+                   quote_name(words.front()));
+}
+
+std::vector<TokenSequence> sentences_of(const std::vector<std::string>& ids, const std::vector<std::string>& tokens) {
+  if (!tokens.empty() && tokens.size() != ids.size()) {
+    throw UsageError(
+        fmt::format("--tokens must be given once for each --ids: {} of them, got {}", ids.size(), tokens.size()));
+  }
+  std::vector<TokenSequence> sentences;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    TokenSequence sentence{parse_counts("--ids", ids[i]), {}};
+    if (!tokens.empty()) {
+      sentence.tokens = parse_tokens(tokens[i]);
+      if (sentence.tokens.size() != sentence.ids.size()) {
+        throw UsageError(fmt::format("--tokens must name every id of sentence {}: {} ids, got {} names", i + 1,
+                                     sentence.ids.size(), sentence.tokens.size()));
+      }
+    }
+    sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
+}  // namespace
+
+const char* attend_help() { return kHelp; }
+
+AttendOptions parse_attend(std::span<const std::string> arguments) {
+  CLI::App app;
+  app.set_help_flag("");
+  AttendOptions options;
+  std::vector<std::string> ids, tokens, words;
+  std::string layer, head;
+  app.add_option("--model", options.model);
+  app.add_option("--ids", ids)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--tokens", tokens)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  CLI::Option* layer_option = app.add_option("--layer", layer);
+  CLI::Option* head_option = app.add_option("--head", head);
+  app.add_flag("--json", options.json);
+  CLI::Option* save_option = app.add_option("--save", options.save);
+  app.add_option("--color", options.colour);
+  app.add_flag("-h,--help", options.help);
+  app.add_option("text", words);
+  parse_arguments(app, arguments);
+  if (options.help) return options;
+  check_text(words);
+  if (options.model.empty()) throw UsageError("--model is needed: a folder with config.json and model.safetensors");
+  if (ids.empty()) throw UsageError("--ids is needed: the token ids of a sentence");
+  options.sentences = sentences_of(ids, tokens);
+  if (layer_option->count() > 0) options.layer = parse_count("--layer", layer);
+  if (head_option->count() > 0) options.head = parse_count("--head", head);
+  if (options.head && !options.layer) throw UsageError("--head needs --layer: a head belongs to a layer");
+  if (save_option->count() > 0 && options.save.empty()) throw UsageError("--save needs the name of a file");
+  if (options.colour != "auto" && options.colour != "always" && options.colour != "never") {
+    throw UsageError("--color must be auto, always or never, got " + quote_name(options.colour));
+  }
+  return options;
+}
+
+void check_against_model(const AttendOptions& options, const EncoderConfig& config) {
+  if (options.layer) check_range("--layer", *options.layer, config.layers);
+  if (options.head) check_range("--head", *options.head, config.heads);
+  for (const TokenSequence& sentence : options.sentences) {
+    for (const std::int64_t id : sentence.ids) check_range("--ids", id, config.vocab);
+    if (static_cast<Index>(sentence.ids.size()) > config.positions) {
+      throw UsageError(fmt::format("--ids has {} tokens; the model takes {}", sentence.ids.size(), config.positions));
+    }
+  }
+}
+
+}  // namespace headwise::cli

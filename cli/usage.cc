@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/usage.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+
+#include "headwise/io/closest_names.h"
+#include "headwise/io/file_error.h"
+
+namespace headwise::cli {
+namespace {
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+[[noreturn]] void refuse_stray(const CLI::App& app, const std::string& stray) {
+  if (!stray.starts_with('-')) throw UsageError("unexpected argument " + quote_name(stray));
+  const std::string name = stray.substr(0, stray.find('='));
+  throw UsageError("unknown option " + quote_name(name) + did_you_mean(name, option_names(app)));
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view wrong, std::span<const std::string> names) {
+  const std::vector<std::string> closest = closest_names(wrong, names, 1);
+  return closest.empty() ? "" : "; did you mean " + quote_name(closest.front()) + "?";
+}
+
+void parse_arguments(CLI::App& app, std::span<const std::string> arguments) {
+  app.allow_extras();
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  const std::vector<std::string> strays = app.remaining();
+  if (!strays.empty()) refuse_stray(app, strays.front());
+}
+
+Index parse_count(std::string_view option, std::string_view text) {
+  Index value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size()) return value;
+  throw UsageError(fmt::format("{} must be a whole number, got {}", option, quote_name(text)));
+}
+
+std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view text) {
+  std::vector<std::int64_t> values;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string_view part = text.substr(begin, end - begin);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    std::int64_t value = 0;
+    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc() || stop != part.data() + part.size()) {
+      throw UsageError(fmt::format("{} must be whole numbers with commas between, got {}", option, quote_name(text)));
+    }
+    values.push_back(value);
+    begin = end + 1;
+  }
+  return values;
+}
+
+void check_range(std::string_view option, Index value, Index count) {
+  if (value >= 0 && value < count) return;
+  throw UsageError(fmt::format("{} must be in 0..{}, got {}", option, count - 1, value));
+}
+
+}  // namespace headwise::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a command's arguments, and the errors of reading them.
+#ifndef HEADWISE_CLI_USAGE_H_
+#define HEADWISE_CLI_USAGE_H_
+
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "headwise/tensor/tensor_view.h"
+
+namespace CLI {
+class App;
+}
+
+namespace headwise::cli {
+
+// What the user wrote cannot be meant so.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// "; did you mean 'attend'?", or nothing when no name is near.
+std::string did_you_mean(std::string_view wrong, std::span<const std::string> names);
+
+// Parses the arguments into what was added to `app`. Throws UsageError; an unknown option comes with the nearest one.
+void parse_arguments(CLI::App& app, std::span<const std::string> arguments);
+
+// Whole numbers of an option's text. Throw UsageError "--layer must be a whole number, got 'x'".
+Index parse_count(std::string_view option, std::string_view text);
+// Comma-separated.
+std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view text);
+
+// Throws UsageError "--layer must be in 0..5, got 6".
+void check_range(std::string_view option, Index value, Index count);
+
+}  // namespace headwise::cli
+
+#endif  // HEADWISE_CLI_USAGE_H_
