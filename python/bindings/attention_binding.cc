@@ -64,7 +64,8 @@ void run_forward(const AttentionCall& call, const RequestedOutputs& requested, c
   }
   requested.fill_views(shape, outputs.weights, outputs.weights_after_dropout, outputs.statistics);
   const AttentionProblem<T> problem = call.problem<T>();
-  run_interruptible([&](const Execution& execution) { attention_forward(problem, outputs, execution); });
+  run_interruptible(call.operations(),
+                    [&](const Execution& execution) { attention_forward(problem, outputs, execution); });
 }
 
 // The caller's `out` may be filled again before backward: what is saved must then be a copy.
@@ -152,7 +153,8 @@ void run_backward(const AttentionCall& call, const ArrayArgument& grad_context, 
                                view_of<T, 3>(saved.row_sum, row_shape(call.shape()))};
   const AttentionProblem<T> problem = call.problem<T>();
   const TensorView<const T, 4> grad = grad_context.view<const T, 4>();
-  run_interruptible([&](const Execution& execution) { attention_backward(problem, grad, kept, gradients, execution); });
+  run_interruptible(2.5 * call.operations(),
+                    [&](const Execution& execution) { attention_backward(problem, grad, kept, gradients, execution); });
 }
 
 nb::object attention_backward_call(nb::handle grad_context_given, nb::handle saved_given,

@@ -78,4 +78,9 @@ void AttentionCall::take_dropout(const AttentionHandles& given) {
   }
 }
 
+double AttentionCall::operations() const {
+  return static_cast<double>(shape_.batch) * static_cast<double>(shape_.heads) * static_cast<double>(shape_.seq_q) *
+         static_cast<double>(shape_.seq_kv) * static_cast<double>(shape_.head_dim + shape_.v_head_dim);
+}
+
 }  // namespace headwise::python

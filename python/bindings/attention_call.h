@@ -31,6 +31,9 @@ class AttentionCall {
   std::optional<double> scale() const { return scale_; }
   std::optional<double> softcap() const { return softcap_; }
 
+  // Multiply-adds of the two products of a forward over all keys.
+  double operations() const;
+
   // Borrows from this object. T must be the call's dtype.
   template <class T>
   AttentionProblem<T> problem() const {

@@ -5,50 +5,62 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
+
+#include "python/bindings/runner.h"
 
 namespace headwise::python {
 namespace {
 
 namespace nb = nanobind;
-using Clock = std::chrono::steady_clock;
 
-// Taking the GIL may wait for another Python thread: too rare to cost anything, too often for anybody to notice.
+// About a millisecond on fast cores, and a fifth of a second on the slowest path: nobody waits below it, and above it a
+// change of threads does not show.
+constexpr double kWorthWatching = 1e8;
+// Often enough for anybody, too rare to cost anything.
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 
-// Asks Python for signals from the thread that made the call, between two of its tasks.
-class SignalWatch {
- public:
-  void look() {
-    const Clock::time_point now = Clock::now();
-    if (raised_ || now < next_look_) return;
-    next_look_ = now + kBetweenLooks;
-    const nb::gil_scoped_acquire acquire;
-    raised_ = PyErr_CheckSignals() != 0;  // the error stays set in this thread until it is thrown
-    if (raised_) cancel.store(true, std::memory_order_relaxed);
+// Python runs its signal handlers on the main thread only.
+bool on_main_thread() {
+  static const unsigned long main_thread =
+      nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  return PyThread_get_thread_ident() == main_thread;
+}
+
+void run_here(const std::function<void(const Execution&)>& work) {
+  const nb::gil_scoped_release release;
+  work({});
+}
+
+// Waits for the job. Returns what a signal handler raised, if one did; `cancel` is then up and the job has ended.
+std::optional<nb::python_error> wait_watching_signals(Runner& runner, std::atomic<bool>& cancel) {
+  for (;;) {
+    {
+      const nb::gil_scoped_release release;
+      if (runner.wait_for(kBetweenLooks)) return std::nullopt;
+    }
+    if (PyErr_CheckSignals() == 0) continue;
+    std::optional<nb::python_error> raised(std::in_place);
+    cancel.store(true, std::memory_order_relaxed);
+    const nb::gil_scoped_release release;
+    runner.wait();
+    return raised;
   }
-  bool raised() const { return raised_; }
-
-  std::atomic<bool> cancel{false};
-
- private:
-  Clock::time_point next_look_ = Clock::now() + kBetweenLooks;
-  bool raised_ = false;
-};
+}
 
 }  // namespace
 
-void run_interruptible(const std::function<void(const Execution&)>& work) {
-  SignalWatch watch;
+void run_interruptible(double operations, const std::function<void(const Execution&)>& work) {
+  if (operations < kWorthWatching || !on_main_thread()) return run_here(work);
+  const BorrowedRunner borrowed;
+  if (borrowed.get() == nullptr) return run_here(work);
+  std::atomic<bool> cancel{false};
   Execution execution;
-  execution.cancel = &watch.cancel;
-  execution.progress = [&watch](Index, Index) { watch.look(); };
-  try {
-    const nb::gil_scoped_release release;
-    work(execution);
-  } catch (const Cancelled&) {
-    if (!watch.raised()) throw;
-  }
-  if (watch.raised()) throw nb::python_error();
+  execution.cancel = &cancel;
+  borrowed.get()->start([&] { work(execution); });
+  std::optional<nb::python_error> raised = wait_watching_signals(*borrowed.get(), cancel);
+  if (raised) throw std::move(*raised);
+  borrowed.get()->rethrow();
 }
 
 }  // namespace headwise::python

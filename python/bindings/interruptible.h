@@ -9,9 +9,10 @@
 
 namespace headwise::python {
 
-// Calls work once, with the GIL released. Between tasks this thread looks after signals now and then; when a Python
-// signal handler raises, the cancel flag goes up and the handler's exception is thrown. Called under the GIL.
-void run_interruptible(const std::function<void(const Execution&)>& work);
+// Calls work once, with the GIL released. When a Python signal handler raises meanwhile, the cancel flag goes up and
+// the handler's exception is thrown. `operations` is a rough count of multiply-adds: a call of Python's main thread
+// that may take long runs on a thread kept for that, while the main thread looks after signals. Called under the GIL.
+void run_interruptible(double operations, const std::function<void(const Execution&)>& work);
 
 }  // namespace headwise::python
 

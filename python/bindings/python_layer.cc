@@ -93,9 +93,12 @@ class PythonLayerOf final : public PythonLayer {
   void run_forward(const ArrayArgument& x, const ArrayArgument& keys_values, const AttentionShape& shape,
                    HeldOptions options, const RequestedOutputs& requested, const nb::object& out);
 
+  double operations(const AttentionShape& shape) const;
+
   AnyLayer<T> any_;
   Activations<T> activations_;
   HeldOptions held_;
+  double forward_operations_ = 0;
   std::uint64_t training_forwards_ = 0;
   bool awaits_backward_ = false;
   bool inside_ = false;
@@ -116,6 +119,15 @@ HeldOptions PythonLayerOf<T>::take_options(const LayerHandles& given, const Atte
     if (options.bias.given()) options.bias = options.bias.copy();
   }
   return options;
+}
+
+// Multiply-adds of the projections and of the two products over all keys.
+template <class T>
+double PythonLayerOf<T>::operations(const AttentionShape& shape) const {
+  const double tokens = static_cast<double>(shape.batch) * static_cast<double>(shape.seq_q + shape.seq_kv);
+  const double scores = static_cast<double>(shape.batch) * static_cast<double>(shape.heads) *
+                        static_cast<double>(shape.seq_q) * static_cast<double>(shape.seq_kv);
+  return tokens * static_cast<double>(parameter_count()) + 2 * scores * static_cast<double>(shape.head_dim);
 }
 
 template <class T>
@@ -160,7 +172,7 @@ void PythonLayerOf<T>::run_forward(const ArrayArgument& x, const ArrayArgument& 
     forward_options.visibility = used.visibility.visibility();
     forward_options.dropout.training = training;
     forward_options.dropout.call = training_forwards_;
-    run_interruptible([&](const Execution& execution) {
+    run_interruptible(operations(shape), [&](const Execution& execution) {
       layer().forward_into(x.view<const T, 3>(), keys_values.view<const T, 3>(), forward_options, out_view, saved,
                            extras, execution);
     });
@@ -169,6 +181,7 @@ void PythonLayerOf<T>::run_forward(const ArrayArgument& x, const ArrayArgument& 
   const Inside inside(inside_, config().who);
   awaits_backward_ = false;
   held_ = std::move(options);
+  forward_operations_ = operations(shape);
   run(held_, &activations_);
   ++training_forwards_;
   awaits_backward_ = true;
@@ -195,7 +208,7 @@ nb::object PythonLayerOf<T>::backward(nb::handle grad_out_given) {
   }
   const TensorView<T, 3> grad_x_view = view_of<T, 3>(grad_x, x_shape);
   awaits_backward_ = false;  // also when it is interrupted: the gradients may then hold a part of the sum
-  run_interruptible([&](const Execution& execution) {
+  run_interruptible(2.5 * forward_operations_, [&](const Execution& execution) {
     layer().backward(activations_, grad_out.view<const T, 3>(), grad_x_view, grad_keys_values_view, {}, execution);
   });
   return cross ? nb::object(nb::make_tuple(grad_x, grad_keys_values)) : grad_x;
