@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,7 @@ class ForwardCall {
 
  public:
   ForwardCall(const AttentionProblem<T>& problem, const AttentionShape& shape, const AttentionOutputs<T>& outputs,
-              const Execution& execution, Isa isa, const PackedStore<A>* cached)
+              const Execution& execution, Isa isa, const PackedStore<T>* cached)
       : problem_(problem),
         shape_(shape),
         outputs_(outputs),
@@ -75,6 +76,7 @@ class ForwardCall {
   }
 
   void pack(Index group, Index block, const PackedStore<A>& store, Index at) const {
+    if (cached_ != nullptr) return widen_block(*cached_, group, block, store, at);
     const Index b = batch_of(group), g = kv_head_of(group);
     pack_block(problem_.inputs.keys.select(0, b).select(0, g), problem_.inputs.values.select(0, b).select(0, g), block,
                keys_of(problem_.visibility, shape_, b), tile_shape_, store, at);
@@ -83,15 +85,16 @@ class ForwardCall {
   void run_group(Index group) const {
     ScratchFrame frame;
     const auto [first, last] = blocks_of_rows(batch_of(group), 0, shape_.seq_q);
-    PackedKeyValues<A> packed;
-    if (cached_ != nullptr) {
-      packed = cached_->group(group);
+    PackedStore<A> store;
+    Index at = 0;
+    if (const PackedStore<A>* ready = ready_store()) {
+      store = *ready;
+      at = group;
     } else {
-      const auto store =
-          take_store<A>(frame, 1, first, last - first, shape_.head_dim, shape_.v_head_dim, tile_shape_);
+      store = take_store<A>(frame, 1, first, last - first, shape_.head_dim, shape_.v_head_dim, tile_shape_);
       for (Index block = first; block < last; ++block) pack(group, block, store, 0);
-      packed = store.group(0);
     }
+    const PackedKeyValues<A> packed = store.group(at);
     double* received = nullptr;
     if (outputs_.statistics.received) {
       received = frame.take<double>(group_heads_ * shape_.seq_kv);
@@ -106,10 +109,12 @@ class ForwardCall {
 
   void run_together(Index groups, int workers) const {
     ScratchFrame frame;
+    const Index tiles = cut_.tiles();
+    const bool split = groups * tiles < 2 * workers && !tapped_;
     PackedStore<A> store;
-    if (cached_ != nullptr) {
-      store = *cached_;
-    } else {
+    if (const PackedStore<A>* ready = ready_store()) {
+      store = *ready;
+    } else if (cached_ == nullptr || !split) {
       store = take_store<A>(frame, groups, 0, ceil_div(shape_.seq_kv, kKeyBlock), shape_.head_dim, shape_.v_head_dim,
                             tile_shape_);
       run_tasks(quiet(), groups * store.blocks, [&](Index task, int) {
@@ -118,12 +123,20 @@ class ForwardCall {
         if (first <= block && block < last) pack(group, block, store, group);
       });
     }
-    const Index tiles = cut_.tiles();
-    if (groups * tiles < 2 * workers && !tapped_) return run_split(groups, workers, store);
+    if (split) return run_split(groups, workers, store);
     run_tasks(execution_, groups * tiles, [&](Index task, int) {
       // Late rows see more keys under a causal rule: they go first.
       run_tile(task % groups, tiles - 1 - task / groups, store.group(task % groups), nullptr);
     });
+  }
+
+  // The cache itself, where it holds the type that tiles work on.
+  const PackedStore<A>* ready_store() const {
+    if constexpr (std::is_same_v<T, A>) {
+      return cached_;
+    } else {
+      return nullptr;
+    }
   }
 
   // The progress callback and the last word belong to the main run.
@@ -247,7 +260,8 @@ class ForwardCall {
       work.push_back(prepare(frame, unit / tiles, unit % tiles));
       most = std::max(most, work.back().last_block - work.back().first_block);
     }
-    const Index run = std::max<Index>(1, ceil_div(most * units, 4 * workers));
+    const bool widens = store.keys == nullptr;
+    const Index run = widens ? 1 : std::max<Index>(1, ceil_div(most * units, 4 * workers));
     for (Index unit = 0; unit < units; ++unit) {
       PartialFold<A> fold;
       fold.rules = rules_;
@@ -268,11 +282,19 @@ class ForwardCall {
       const auto [unit, block] = tasks[task];
       const PartialFold<A>& fold = folds[unit];
       ScratchFrame own;
-      ForwardTile<A> tile = tile_of(own, work[unit], store.group(unit / tiles));
-      const Index at = block - work[unit].first_block;
+      const Index at = block - work[unit].first_block, last = std::min(block + run, work[unit].last_block);
+      PackedKeyValues<A> packed;
+      if (store.keys != nullptr) {
+        packed = store.group(unit / tiles);
+      } else {  // a 16-bit cache: widened here, block by block, while it is near
+        const auto near = take_store<A>(own, 1, block, last - block, shape_.head_dim, shape_.v_head_dim, tile_shape_);
+        for (Index n = block; n < last; ++n) pack(unit / tiles, n, near, 0);
+        packed = near.group(0);
+      }
+      ForwardTile<A> tile = tile_of(own, work[unit], packed);
       tile.partial = true;
       tile.first_block = block;
-      tile.last_block = std::min(block + run, work[unit].last_block);
+      tile.last_block = last;
       tile.context = partials[unit] + at * fold.rows * padded_;
       tile.max = partials[unit] + fold.blocks * fold.rows * padded_ + at * kForwardRows;
       tile.sum = tile.max + fold.blocks * kForwardRows;
@@ -298,7 +320,7 @@ class ForwardCall {
   const AttentionShape& shape_;
   const AttentionOutputs<T>& outputs_;
   const Execution& execution_;
-  const PackedStore<A>* cached_;
+  const PackedStore<T>* cached_;
   ForwardTileFunction<A> run_tile_;
   PartialFoldFunction<A> fold_partials_;
   TileShape tile_shape_;
@@ -313,13 +335,13 @@ class ForwardCall {
 
 template <class T>
 void run_forward(const AttentionProblem<T>& problem, const AttentionShape& shape, const AttentionOutputs<T>& outputs,
-                 const Execution& execution, Isa isa, const PackedStore<Accumulated<T>>* cached) {
+                 const Execution& execution, Isa isa, const PackedStore<T>* cached) {
   ForwardCall<T>(problem, shape, outputs, execution, isa, cached).run();
 }
 
 #define HEADWISE_RUN_FORWARD(T)                                                                                    \
   template void run_forward(const AttentionProblem<T>&, const AttentionShape&, const AttentionOutputs<T>&,         \
-                            const Execution&, Isa, const PackedStore<Accumulated<T>>*);
+                            const Execution&, Isa, const PackedStore<T>*);
 HEADWISE_RUN_FORWARD(float)
 HEADWISE_RUN_FORWARD(double)
 HEADWISE_RUN_FORWARD(float16)

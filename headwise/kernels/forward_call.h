@@ -9,10 +9,10 @@
 namespace headwise {
 
 // Runs a checked problem on the bodies of `isa`. With `cached`, keys and values come from there (all groups, blocks from
-// 0 on) and the problem's own key and value views are not read.
+// 0 on, packed for the same `isa`) and the problem's own key and value views give the sizes alone.
 template <class T>
 void run_forward(const AttentionProblem<T>& problem, const AttentionShape& shape, const AttentionOutputs<T>& outputs,
-                 const Execution& execution, Isa isa, const PackedStore<Accumulated<T>>* cached = nullptr);
+                 const Execution& execution, Isa isa, const PackedStore<T>* cached = nullptr);
 
 }  // namespace headwise
 

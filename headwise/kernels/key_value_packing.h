@@ -49,6 +49,21 @@ void pack_block(const TensorView<const T, 2>& keys, const TensorView<const T, 2>
       pack_panels(rows_of(values, first, last), over_width, kKeyBlock, store.values + at * store.values_per_block());
 }
 
+// Copies block `block` of group `from_group` of a store of another type into group `group` of `store`, exactly.
+template <class T, class A>
+void widen_block(const PackedStore<T>& from, Index from_group, Index block, const PackedStore<A>& store, Index group) {
+  const Index source = from_group * from.blocks + block - from.first_block;
+  const Index at = group * store.blocks + block - store.first_block;
+  store.keys_finite[at] = from.keys_finite[source];
+  store.values_finite[at] = from.values_finite[source];
+  const T* keys = from.keys + source * from.keys_per_block();
+  const T* values = from.values + source * from.values_per_block();
+  A* to_keys = store.keys + at * store.keys_per_block();
+  A* to_values = store.values + at * store.values_per_block();
+  for (Index n = 0; n < store.keys_per_block(); ++n) to_keys[n] = widen<A>(keys[n]);
+  for (Index n = 0; n < store.values_per_block(); ++n) to_values[n] = widen<A>(values[n]);
+}
+
 }  // namespace headwise
 
 #endif  // HEADWISE_KERNELS_KEY_VALUE_PACKING_H_
