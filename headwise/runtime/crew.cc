@@ -2,6 +2,7 @@
 #include "headwise/runtime/crew.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -15,6 +16,9 @@ namespace headwise {
 namespace {
 
 constinit thread_local bool this_thread_inside_task = false;
+
+// Spinning on the processor that the other thread needs only keeps it from running.
+bool shares_cpu(const std::atomic<int>& other) { return other.load(std::memory_order_relaxed) == sched_getcpu(); }
 
 // Signals meant for the process go to the application's threads: a helper inherits this mask. The synchronous ones
 // stay open, since blocking them would turn a handled fault into a kill, and so does a profiler's.
@@ -79,6 +83,7 @@ void Crew::run(Index tasks, TaskRef task, int count) {
   failed_.store(false, std::memory_order_relaxed);
   error_ = nullptr;
   next_.store(0, std::memory_order_relaxed);
+  caller_cpu_.store(sched_getcpu(), std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
     helpers_[i]->order.store(Order::kPosted);
     helpers_[i]->parking.wake();
@@ -94,14 +99,17 @@ void Crew::run(Index tasks, TaskRef task, int count) {
 void Crew::finish(Helper& helper) {
   Order posted = Order::kPosted;
   if (helper.order.compare_exchange_strong(posted, Order::kIdle)) return;
-  caller_.wait([&helper] { return helper.order.load() == Order::kIdle; }, spin());
+  caller_.wait([&helper] { return helper.order.load() == Order::kIdle; }, spin(),
+               [&helper] { return shares_cpu(helper.cpu); });
 }
 
 void Crew::serve(Helper& helper, int worker) {
   while (true) {
-    helper.parking.wait([&helper] { return helper.order.load() != Order::kIdle; }, spin());
+    helper.parking.wait([&helper] { return helper.order.load() != Order::kIdle; }, spin(),
+                        [this] { return shares_cpu(caller_cpu_); });
     Order order = Order::kPosted;
     if (helper.order.compare_exchange_strong(order, Order::kTaken)) {
+      helper.cpu.store(sched_getcpu(), std::memory_order_relaxed);
       work(worker);
       helper.order.store(Order::kIdle);
       caller_.wake();

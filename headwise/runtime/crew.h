@@ -62,6 +62,7 @@ class Crew {
   enum class Order : std::uint32_t { kIdle, kPosted, kTaken, kStop };
   struct alignas(64) Helper {
     std::atomic<Order> order{Order::kIdle};
+    std::atomic<int> cpu{-1};  // where it was when it took its last order
     Parking parking;
     std::thread thread;
   };
@@ -73,6 +74,7 @@ class Crew {
 
   std::vector<std::unique_ptr<Helper>> helpers_;
   std::atomic<std::int64_t> spin_{0};
+  std::atomic<int> caller_cpu_{-1};  // where the caller was when it began its last run
   Parking caller_;
 
   // The job; written before an order is posted.

@@ -15,10 +15,11 @@ namespace headwise {
 // does sleep, and every sanitizer understands them.
 class Parking {
  public:
-  // Returns once ready() is true. ready() reads atomics in sequentially consistent order.
-  template <class Ready>
-  void wait(Ready ready, std::chrono::nanoseconds spin) {
-    if (spin.count() > 0 && spin_until(ready, spin)) return;
+  // Returns once ready() is true. ready() reads atomics in sequentially consistent order. The time spent spinning ends
+  // early when futile() is true.
+  template <class Ready, class Futile>
+  void wait(Ready ready, std::chrono::nanoseconds spin, Futile futile) {
+    if (spin.count() > 0 && spin_until(ready, spin, futile)) return;
     std::unique_lock lock(mutex_);
     asleep_.store(true);
     while (!ready()) woken_.wait(lock);
@@ -42,8 +43,8 @@ class Parking {
 #endif
   }
 
-  template <class Ready>
-  static bool spin_until(Ready ready, std::chrono::nanoseconds spin) {
+  template <class Ready, class Futile>
+  static bool spin_until(Ready ready, std::chrono::nanoseconds spin, Futile futile) {
     constexpr int kLooksPerClock = 32;  // reading the clock costs as much as several looks
     const auto end = std::chrono::steady_clock::now() + spin;
     do {
@@ -51,7 +52,7 @@ class Parking {
         if (ready()) return true;
         pause();
       }
-    } while (std::chrono::steady_clock::now() < end);
+    } while (!futile() && std::chrono::steady_clock::now() < end);
     return false;
   }
 
