@@ -79,7 +79,7 @@ std::optional<double> read_quota(const fs::path& group, bool version2) {
 fs::path below(const std::string& group, const std::string& top) {
   if (group.find("..") != std::string::npos) return {};
   if (top == "/") return fs::path(group).relative_path();
-  const bool inside = group.compare(0, top.size(), top) == 0 && (group.size() == top.size() || group[top.size()] == '/');
+  const bool inside = group.starts_with(top) && (group.size() == top.size() || group[top.size()] == '/');
   return inside ? fs::path(group.substr(top.size())).relative_path() : fs::path();
 }
 
