@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include "python/bindings/attention_binding.h"
+#include "python/bindings/command_binding.h"
 #include "python/bindings/encoder_binding.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/layer_binding.h"
@@ -18,5 +19,6 @@ NB_MODULE(_headwise, module) {
   headwise::python::bind_layer_files(module);
   headwise::python::bind_encoder(module);
   headwise::python::bind_runtime(module);
+  headwise::python::bind_command(module);
   module.attr("__version__") = HEADWISE_VERSION;
 }

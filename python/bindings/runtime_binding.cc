@@ -46,7 +46,6 @@ void bind_runtime(nb::module_& module) {
       },
       nb::arg().none());
   module.def("get_num_threads", [] { return num_threads(); });
-  module.def("force_isa", [](const std::string& name) { force_isa(parse_isa(name)); });
   module.def("chosen_isa", [] { return std::string(isa_name(chosen_isa())); });
   module.def("available_isas", available_isa_names);
   module.def("build", build_text);
