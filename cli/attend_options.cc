@@ -84,14 +84,15 @@ AttendOptions parse_attend(std::span<const std::string> arguments) {
   std::vector<std::string> ids, tokens, words;
   std::string layer, head;
   app.add_option("--model", options.model);
-  app.add_option("--ids", ids)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--tokens", tokens)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  // One value each time; otherwise the parser takes "[a,b]" apart by itself.
+  app.add_option("--ids", ids)->allow_extra_args(false);
+  app.add_option("--tokens", tokens)->allow_extra_args(false);
   CLI::Option* layer_option = app.add_option("--layer", layer);
   CLI::Option* head_option = app.add_option("--head", head);
-  app.add_flag("--json", options.json);
+  app.add_flag("--json", options.json)->disable_flag_override();
   CLI::Option* save_option = app.add_option("--save", options.save);
   app.add_option("--color", options.colour);
-  app.add_flag("-h,--help", options.help);
+  app.add_flag("-h,--help", options.help)->disable_flag_override();
   app.add_option("text", words);
   parse_arguments(app, arguments);
   if (options.help) return options;

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/usage.h"
 #include "headwise/io/file_error.h"
@@ -28,11 +31,15 @@ void apply_environment(const std::function<const char*(const char*)>& variable) 
     set_num_threads(count);
   }
   if (const char* given = variable(kIsa)) {
-    try {
-      force_isa(parse_isa(given));
-    } catch (const std::invalid_argument& error) {
-      throw UsageError(fmt::format("{}: {}", kIsa, error.what()));
+    const std::vector<Isa> here = available_isas();
+    const auto wanted = std::find_if(here.begin(), here.end(), [&](Isa isa) { return isa_name(isa) == given; });
+    if (wanted == here.end()) {
+      std::string names;
+      for (const Isa isa : here) names += (names.empty() ? "" : ", ") + std::string(isa_name(isa));
+      throw UsageError(
+          fmt::format("{} must be one that this machine has ({}), got {}", kIsa, names, quote_name(given)));
     }
+    force_isa(*wanted);
   }
 }
 

@@ -41,8 +41,8 @@ std::string info_command(std::span<const std::string> arguments, const CommandCo
   CLI::App app;
   app.set_help_flag("");
   bool json = false, help = false;
-  app.add_flag("--json", json);
-  app.add_flag("-h,--help", help);
+  app.add_flag("--json", json)->disable_flag_override();
+  app.add_flag("-h,--help", help)->disable_flag_override();
   parse_arguments(app, arguments);
   if (help) return kHelp;
   const std::string chosen(isa_name(chosen_isa()));

@@ -81,7 +81,7 @@ std::string shaded_table(TensorView<const float, 2> weights, std::span<const std
   }
   const std::string left_rows = left_out("queries", rows, seq), left_columns = left_out("keys", columns, seq);
   if (!left_rows.empty() || !left_columns.empty()) {
-    text += fmt::format("  Shown around the largest weight: {}{}{}. All of them: --json.\n", left_rows,
+    text += fmt::format("  Shown around the largest weight: {}{}{}.\n  All of them: --json.\n", left_rows,
                         left_rows.empty() || left_columns.empty() ? "" : ", ", left_columns);
   }
   return text;

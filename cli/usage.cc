@@ -27,6 +27,17 @@ std::vector<std::string> option_names(const CLI::App& app) {
   throw UsageError("unknown option " + quote_name(name) + did_you_mean(name, option_names(app)));
 }
 
+// The parser's "--save: 1 required TEXT missing" and its like, which start with the option's name.
+std::string in_our_words(const std::string& message) {
+  const std::string option = message.substr(0, message.find_first_of(": "));
+  const auto says = [&](std::string_view part) { return message.find(part) != std::string::npos; };
+  if (says("missing")) return option + " needs a value";
+  if (says("At Most")) return option + " is given more than once";
+  // This one message has the name without its dashes.
+  if (says("flag override")) return (option.starts_with('-') ? "" : "--") + option + " takes no value";
+  return message;
+}
+
 }  // namespace
 
 std::string did_you_mean(std::string_view wrong, std::span<const std::string> names) {
@@ -40,7 +51,7 @@ void parse_arguments(CLI::App& app, std::span<const std::string> arguments) {
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    throw UsageError(error.what());
+    throw UsageError(in_our_words(error.what()));
   }
   const std::vector<std::string> strays = app.remaining();
   if (!strays.empty()) refuse_stray(app, strays.front());
