@@ -18,7 +18,7 @@
 namespace headwise::python {
 namespace {
 
-constexpr Index kMostThreads = 1024;
+constexpr Index kMostThreads = 4096;
 
 std::string build_text() {
 #ifdef NDEBUG

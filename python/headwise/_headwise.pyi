@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+# The extension takes every argument by position; the modules beside it give names and defaults.
+from typing import Any
+
+from numpy.typing import NDArray
+
+__version__: str
+
+class SavedAttention: ...
+
+class Layer:
+    training: bool
+    frozen: bool
+    @property
+    def kind(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def parameter_count(self) -> int: ...
+    @property
+    def d_in(self) -> int: ...
+    @property
+    def d_out(self) -> int: ...
+    @property
+    def num_heads(self) -> int: ...
+    @property
+    def num_kv_heads(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
+    @property
+    def context_length(self) -> int | None: ...
+    @property
+    def dropout(self) -> float: ...
+    @property
+    def causal(self) -> bool: ...
+    def forward(
+        self,
+        x: object,
+        keys_values: object,
+        mask: object,
+        bias: object,
+        kv_lengths: object,
+        query_offset: object,
+        return_weights: object,
+        stats: object,
+        /,
+    ) -> Any: ...
+    def backward(self, grad_out: object, /) -> Any: ...
+    def parameters(self) -> dict[str, NDArray[Any]]: ...
+    def gradients(self) -> dict[str, NDArray[Any]]: ...
+    def zero_grad(self) -> None: ...
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> None: ...
+    def save(self, path: str, /) -> None: ...
+    def fuse(self) -> Layer: ...
+    def split(self) -> Layer: ...
+    def head(self, index: object, /) -> Layer: ...
+
+class Encoder:
+    def __init__(self, directory: str, /) -> None: ...
+    def run(self, ids: object, lengths: object, /) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
+def attention(
+    q: object,
+    k: object,
+    v: object,
+    mask: object,
+    bias: object,
+    causal: object,
+    query_offset: object,
+    window: object,
+    kv_lengths: object,
+    scale: object,
+    softcap: object,
+    alibi_slopes: object,
+    sinks: object,
+    dropout: object,
+    seed: object,
+    batch_offset: object,
+    head_offset: object,
+    return_lse: object,
+    return_weights: object,
+    stats: object,
+    save: object,
+    out: object,
+    /,
+) -> Any: ...
+def attention_backward(
+    grad_context: object,
+    saved: object,
+    q: object,
+    k: object,
+    v: object,
+    mask: object,
+    bias: object,
+    causal: object,
+    query_offset: object,
+    window: object,
+    kv_lengths: object,
+    scale: object,
+    softcap: object,
+    alibi_slopes: object,
+    sinks: object,
+    dropout: object,
+    seed: object,
+    batch_offset: object,
+    head_offset: object,
+    /,
+) -> tuple[Any, ...]: ...
+def multi_head_attention(
+    d_in: object,
+    d_out: object,
+    context_length: object,
+    dropout: object,
+    num_heads: object,
+    qkv_bias: object,
+    causal: object,
+    out_proj: object,
+    out_bias: object,
+    num_kv_heads: object,
+    head_dim: object,
+    init: object,
+    seed: object,
+    dtype: object,
+    /,
+) -> Layer: ...
+def causal_self_attention(
+    d_in: object, d_out: object, context_length: object, dropout: object, qkv_bias: object, seed: object, /
+) -> Layer: ...
+def multi_head_attention_wrapper(
+    d_in: object,
+    d_out: object,
+    context_length: object,
+    dropout: object,
+    num_heads: object,
+    qkv_bias: object,
+    width: object,
+    out_proj: object,
+    seed: object,
+    /,
+) -> Layer: ...
+def multi_head_attention_layer(
+    d_in: object,
+    d_out: object,
+    context_length: object,
+    dropout: object,
+    num_heads: object,
+    use_bias: object,
+    causal: object,
+    seed: object,
+    /,
+) -> Layer: ...
+def load_layer(
+    path: object,
+    kind: object,
+    num_heads: object,
+    causal: object,
+    dropout: object,
+    context_length: object,
+    seed: object,
+    dtype: object,
+    /,
+) -> Layer: ...
+def set_num_threads(n: object, /) -> None: ...
+def get_num_threads() -> int: ...
+def chosen_isa() -> str: ...
+def available_isas() -> list[str]: ...
+def build() -> str: ...
+def apply_environment() -> None: ...
+def run_command(arguments: list[bytes], /) -> int: ...
