@@ -6,6 +6,7 @@
 #include "cli/attend_report.h"
 #include "cli/shaded_table.h"
 #include "cli/text_table.h"
+#include "headwise/io/utf8.h"
 #include "headwise/tensor/shape_check.h"
 
 namespace headwise::cli {

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cli/text_table.h"
+#include "headwise/io/utf8.h"
 
 namespace headwise::cli {
 namespace {

@@ -4,30 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "headwise/io/utf8.h"
+
 namespace headwise::cli {
 namespace {
-
-struct Character {
-  std::size_t bytes = 1;
-  std::uint32_t code = 0xFFFD;
-};
-
-// The character at the front of a text that is not empty.
-Character first_character(std::string_view text) {
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const std::size_t bytes = byte(0) < 0x80       ? 1
-                            : byte(0) >> 5 == 6  ? 2
-                            : byte(0) >> 4 == 14 ? 3
-                            : byte(0) >> 3 == 30 ? 4
-                                                 : 0;
-  if (bytes == 0 || bytes > text.size()) return {};
-  std::uint32_t code = bytes == 1 ? byte(0) : byte(0) & (0x7FU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3FU);
-  }
-  return {bytes, code};
-}
 
 struct Range {
   std::uint32_t first, last;
@@ -52,7 +32,7 @@ int width_of(std::uint32_t code) {
 int display_width(std::string_view text) {
   int width = 0;
   while (!text.empty()) {
-    const Character character = first_character(text);
+    const Utf8Character character = first_utf8_character(text);
     width += width_of(character.code);
     text.remove_prefix(character.bytes);
   }
@@ -64,7 +44,7 @@ std::string cut_to_width(std::string_view text, int width) {
   std::string cut;
   int used = 0;
   while (!text.empty()) {
-    const Character character = first_character(text);
+    const Utf8Character character = first_utf8_character(text);
     if (used + width_of(character.code) > width - 1) break;
     used += width_of(character.code);
     cut += text.substr(0, character.bytes);
@@ -76,22 +56,6 @@ std::string cut_to_width(std::string_view text, int width) {
 std::string pad(std::string_view text, int width, Align align) {
   const std::string blanks(static_cast<std::size_t>(std::max(0, width - display_width(text))), ' ');
   return align == Align::kRight ? blanks + std::string(text) : std::string(text) + blanks;
-}
-
-std::string printable(std::string_view token) {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  while (!token.empty()) {
-    const Character character = first_character(token);
-    // C0, DEL and C1 controls.
-    if (character.code < 0x20 || (character.code >= 0x7F && character.code < 0xA0)) {
-      text.append("\\x").append({kHex[character.code / 16], kHex[character.code % 16]});
-    } else {
-      text += token.substr(0, character.bytes);
-    }
-    token.remove_prefix(character.bytes);
-  }
-  return text;
 }
 
 std::string text_table(std::span<const Align> columns, std::span<const std::vector<std::string>> rows) {

@@ -21,9 +21,6 @@ std::string cut_to_width(std::string_view text, int width);
 // With blanks up to `width` columns.
 std::string pad(std::string_view text, int width, Align align);
 
-// A token as it may stand in a table: control characters as \xNN, so that no token moves the cursor.
-std::string printable(std::string_view token);
-
 // Every row has one text for each column; columns are two blanks apart, lines indented by two.
 std::string text_table(std::span<const Align> columns, std::span<const std::vector<std::string>> rows);
 

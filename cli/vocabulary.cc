@@ -3,20 +3,12 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "headwise/io/mapped_file.h"
+#include "headwise/io/utf8.h"
 
 namespace headwise::cli {
-
-bool is_utf8(const std::string& text) {
-  try {
-    return !nlohmann::json(text).dump().empty();
-  } catch (const nlohmann::json::exception&) {
-    return false;
-  }
-}
 
 std::vector<std::string> name_tokens(const std::string& path, std::span<const std::int64_t> ids) {
   std::map<std::int64_t, std::string> names;

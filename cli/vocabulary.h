@@ -14,9 +14,6 @@ namespace headwise::cli {
 // FileError as MappedFile does.
 std::vector<std::string> name_tokens(const std::string& path, std::span<const std::int64_t> ids);
 
-// Whether a text can stand in JSON.
-bool is_utf8(const std::string& text);
-
 }  // namespace headwise::cli
 
 #endif  // HEADWISE_CLI_VOCABULARY_H_

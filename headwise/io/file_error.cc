@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "headwise/io/file_error.h"
 
+#include "headwise/io/utf8.h"
+
 namespace headwise {
 namespace {
 
@@ -18,23 +20,13 @@ FileError::FileError(std::string_view path, std::string_view reason, std::option
 
 std::string quote_name(std::string_view name) {
   constexpr std::size_t kLongest = 80;
-  constexpr char kHex[] = "0123456789abcdef";
-  std::size_t shown = name.size();
-  if (shown > kLongest) {
-    shown = kLongest;
-    // Do not cut a UTF-8 character in two.
-    while (shown > 0 && (static_cast<unsigned char>(name[shown]) & 0xC0U) == 0x80U) --shown;
+  std::size_t shown = 0;
+  while (shown < name.size()) {
+    const std::size_t next = shown + first_utf8_character(name.substr(shown)).bytes;
+    if (next > kLongest) break;
+    shown = next;
   }
-  std::string text = "'";
-  for (const char letter : name.substr(0, shown)) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte < 0x20 || byte == 0x7F) {
-      text.append("\\x").append({kHex[byte / 16], kHex[byte % 16]});
-    } else {
-      text += letter;
-    }
-  }
-  return text + (shown < name.size() ? "...'" : "'");
+  return "'" + printable(name.substr(0, shown)) + (shown < name.size() ? "...'" : "'");
 }
 
 }  // namespace headwise

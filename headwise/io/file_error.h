@@ -31,7 +31,7 @@ class FileNotFound : public FileError {
   explicit FileNotFound(std::string_view path) : FileError(path, "no such file") {}
 };
 
-// A name out of a file as it may stand in a message: in quotes, control bytes as \xNN, cut after 80 bytes.
+// A name out of a file as it may stand in a message: in quotes, printable (see utf8.h), cut after 80 bytes.
 std::string quote_name(std::string_view name);
 
 }  // namespace headwise

@@ -31,7 +31,7 @@ TEST(JsonFile, EveryFaultIsRefusedWithItsByte) {
   EXPECT_EQ(refusal("{"), "c.json: file ends before its JSON does (byte 1)");
   EXPECT_EQ(refusal("{} x"), "c.json: file is not JSON: unexpected 'x' (byte 4)");
   EXPECT_EQ(refusal("[1,]"), "c.json: file is not JSON: unexpected ']' (byte 4)");
-  EXPECT_EQ(refusal("\xFF"), "c.json: file is not JSON: unexpected '\xFF' (byte 1)");
+  EXPECT_EQ(refusal("\xFF"), "c.json: file is not JSON: unexpected '\\xff' (byte 1)");
   EXPECT_EQ(refusal("\"\xFF\""), "c.json: file is not valid UTF-8 (byte 2)");
   EXPECT_EQ(refusal(std::string("{}\0", 3)), "c.json: file has a NUL byte (byte 3)");
   EXPECT_EQ(refusal("[1e999]"), "c.json: file has a number out of range (byte 7)");

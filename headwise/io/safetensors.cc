@@ -8,6 +8,7 @@
 
 #include "headwise/io/file_error.h"
 #include "headwise/io/output_file.h"
+#include "headwise/io/utf8.h"
 #include "headwise/tensor/errors.h"
 
 namespace headwise {
@@ -15,11 +16,8 @@ namespace {
 
 // A JSON string in quotes. Throws ArgumentError for text that no header may hold.
 std::string json_string(const std::string& text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    throw ArgumentError("write_safetensors: " + quote_name(text) + " is not UTF-8");
-  }
+  if (!is_utf8(text)) throw ArgumentError("write_safetensors: " + quote_name(text) + " is not UTF-8");
+  return nlohmann::json(text).dump();
 }
 
 std::string_view type_name(DType dtype) {

@@ -125,7 +125,7 @@ TEST(Safetensors, NamesThatNoFileMayHoldAreRefusedBeforeAnythingIsWritten) {
   EXPECT_EQ(write({"a", "b", "a"}), "write_safetensors: tensor 'a' is given twice");
   EXPECT_EQ(write({""}), "write_safetensors: '' cannot be the name of a tensor");
   EXPECT_EQ(write({"__metadata__"}), "write_safetensors: '__metadata__' cannot be the name of a tensor");
-  EXPECT_EQ(write({"a\xFF"}), "write_safetensors: 'a\xFF' is not UTF-8");
+  EXPECT_EQ(write({"a\xFF"}), "write_safetensors: 'a\\xff' is not UTF-8");
   EXPECT_THAT(folder.names(), IsEmpty());
 }
 

@@ -13,6 +13,7 @@
 #include "headwise/io/file_error.h"
 #include "headwise/io/json_file.h"
 #include "headwise/io/safetensors.h"
+#include "headwise/io/utf8.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
 
@@ -132,12 +133,13 @@ class TraceReader {
 
 std::string tokens_json(const AttentionTrace& trace) {
   nlohmann::json tokens = nlohmann::json::array();
-  for (const TracedSentence& sentence : trace.sentences) tokens.push_back(sentence.tokens);
-  try {
-    return tokens.dump();
-  } catch (const nlohmann::json::exception&) {
-    throw ArgumentError("save_trace: a token is not UTF-8");
+  for (const TracedSentence& sentence : trace.sentences) {
+    for (const std::string& token : sentence.tokens) {
+      if (!is_utf8(token)) throw ArgumentError("save_trace: token " + quote_name(token) + " is not UTF-8");
+    }
+    tokens.push_back(sentence.tokens);
   }
+  return tokens.dump();
 }
 
 }  // namespace
