@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values of the tokens so far, kept in the panels that the kernels read.
+// Keys and values of the tokens so far, kept in the panels that the kernels read. Not installed: its members show the
+// format of the panels.
 #ifndef HEADWISE_LAYERS_KV_CACHE_H_
 #define HEADWISE_LAYERS_KV_CACHE_H_
 
