@@ -110,7 +110,7 @@ def attention(
     stats: _Stats = None,
     save: bool = False,
     out: NDArray[_Float] | None = None,
-) -> NDArray[_Float] | AttentionResult: ...
+) -> Any: ...  # an AttentionResult, if any more than the context is asked for
 def attention_backward(
     grad_context: NDArray[_Float],
     q: NDArray[_Float],
@@ -160,7 +160,7 @@ class _AttentionLayer:
         query_offset: int | _Integers | None = None,
         return_weights: _Weights = False,
         stats: _Stats = None,
-    ) -> NDArray[_Float] | LayerResult: ...
+    ) -> Any: ...  # a LayerResult, if any more than the output is asked for
     def backward(self, grad_out: NDArray[_Float]) -> Any: ...
     def parameters(self) -> dict[str, NDArray[Any]]: ...
     def gradients(self) -> dict[str, NDArray[Any]]: ...
