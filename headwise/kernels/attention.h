@@ -65,6 +65,7 @@ struct DropoutRule {
   std::uint64_t call = 0;  // a layer counts its training forwards here
   Index batch_offset = 0;
   Index head_offset = 0;
+  Index position_offset = 0;  // added to query positions and keys alike: where a slice of the keys begins; n * 256
 };
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "headwise/kernels/attention.h"
+#include "headwise/kernels/blocks.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
 
@@ -105,6 +106,11 @@ AttentionShape check_attention(std::string_view who, const AttentionProblem<T>& 
   const double probability = problem.dropout.probability;
   if (!(probability >= 0 && probability < 1)) {
     throw ArgumentError(std::string(who) + ": dropout must be in [0, 1), got " + number(probability));
+  }
+  const Index position_offset = problem.dropout.position_offset;
+  if (position_offset % kKeyBlock != 0) {
+    throw ArgumentError(std::string(who) + ": dropout position_offset must be a multiple of " +
+                        std::to_string(kKeyBlock) + ", got " + std::to_string(position_offset));
   }
   return shape;
 }

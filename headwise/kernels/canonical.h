@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "headwise/kernels/attention.h"
+#include "headwise/kernels/attention_carry.h"
 #include "headwise/kernels/blocks.h"
 #include "headwise/kernels/positions.h"
 
@@ -16,6 +17,10 @@ namespace headwise::canonical {
 template <class A>
 void attention_forward(const AttentionProblem<A>& problem, const AttentionShape& shape,
                        const AttentionOutputs<A>& outputs);
+// Folds the problem's keys into a carry.
+template <class A>
+void attention_accumulate(const AttentionProblem<A>& problem, const AttentionShape& shape,
+                          const AttentionCarry<A>& carry);
 template <class A>
 void attention_backward(const AttentionProblem<A>& problem, const AttentionShape& shape,
                         TensorView<const A, 4> grad_context, const AttentionSaved<A>& saved,

@@ -142,10 +142,10 @@ void write_row(const AttentionProblem<A>& problem, const AttentionOutputs<A>& ou
   if (outputs.logsumexp) outputs.logsumexp(b, h, i) = row_logsumexp(max, fold.sum);
 }
 
+// Folds every block of a row into `fold`; returns the blocks with a visible key.
 template <class A>
-void forward_row(const AttentionProblem<A>& problem, const AttentionShape& shape, const AttentionOutputs<A>& outputs,
-                 const RowContext<A>& row, double* received) {
-  Fold<A> fold;
+std::vector<WeightBlock<A>> fold_row(const AttentionProblem<A>& problem, const AttentionShape& shape,
+                                     const RowContext<A>& row, Fold<A>& fold) {
   std::vector<WeightBlock<A>> kept;
   const bool has_sink = static_cast<bool>(problem.rule.sinks);
   ScoreBlock<A> scores;
@@ -159,6 +159,14 @@ void forward_row(const AttentionProblem<A>& problem, const AttentionShape& shape
     fold.add(weights.max, weights.sum, block_context(problem, shape, row, scores, weights, block));
     kept.push_back(weights);
   }
+  return kept;
+}
+
+template <class A>
+void forward_row(const AttentionProblem<A>& problem, const AttentionShape& shape, const AttentionOutputs<A>& outputs,
+                 const RowContext<A>& row, double* received) {
+  Fold<A> fold;
+  const std::vector<WeightBlock<A>> kept = fold_row(problem, shape, row, fold);
   write_row(problem, outputs, row, fold);
   if (outputs.weights || received != nullptr || wants_row_statistics(outputs.statistics)) {
     write_weights(problem, shape, outputs, row, kept, fold, received);
@@ -225,10 +233,32 @@ void attention_forward(const AttentionProblem<A>& problem, const AttentionShape&
   }
 }
 
+template <class A>
+void attention_accumulate(const AttentionProblem<A>& problem, const AttentionShape& shape,
+                          const AttentionCarry<A>& carry) {
+  for (Index b = 0; b < shape.batch; ++b) {
+    for (Index h = 0; h < shape.heads; ++h) {
+      for (Index i = 0; i < shape.seq_q; ++i) {
+        Fold<A> fold;
+        fold.empty = carry.row_sum(b, h, i) == 0;
+        fold.sum = carry.row_sum(b, h, i);
+        fold.max = fold.empty ? -kInfinity<A> : carry.row_max(b, h, i);
+        fold.context.assign(shape.v_head_dim, A{0});
+        for (Index d = 0; !fold.empty && d < shape.v_head_dim; ++d) fold.context[d] = carry.context(b, h, i, d);
+        fold_row(problem, shape, row_context(problem, shape, b, h, i), fold);
+        carry.row_sum(b, h, i) = fold.sum;
+        carry.row_max(b, h, i) = fold.max;
+        for (Index d = 0; d < shape.v_head_dim; ++d) carry.context(b, h, i, d) = fold.context[d];
+      }
+    }
+  }
+}
+
 #define HEADWISE_CANONICAL_FORWARD(A)                                                                              \
   template RowContext<A> row_context(const AttentionProblem<A>&, const AttentionShape&, Index, Index, Index);      \
   template void compute_scores(const AttentionProblem<A>&, const AttentionShape&, const RowContext<A>&, Index,     \
                                ScoreBlock<A>&);                                                                    \
+  template void attention_accumulate(const AttentionProblem<A>&, const AttentionShape&, const AttentionCarry<A>&); \
   template void attention_forward(const AttentionProblem<A>&, const AttentionShape&, const AttentionOutputs<A>&);
 HEADWISE_CANONICAL_FORWARD(float)
 HEADWISE_CANONICAL_FORWARD(double)

@@ -17,6 +17,7 @@ namespace headwise {
 // The Philox key of one (batch, head): one evaluation under the seed, counter (call, batch, head).
 struct DropoutStream {
   std::array<std::uint32_t, 2> key{};
+  Index position_offset = 0;
 };
 
 inline DropoutStream dropout_stream(const DropoutRule& rule, Index batch, Index head) {
@@ -25,13 +26,14 @@ inline DropoutStream dropout_stream(const DropoutRule& rule, Index batch, Index 
   const auto drawn = philox4x32_10({low(rule.call), high(rule.call), static_cast<std::uint32_t>(batch + rule.batch_offset),
                                     static_cast<std::uint32_t>(head + rule.head_offset)},
                                    {low(rule.seed), high(rule.seed)});
-  return {{drawn[0], drawn[1]}};
+  return {{drawn[0], drawn[1]}, rule.position_offset};
 }
 
 // One evaluation serves 8 keys, 16 apart, inside an aligned run of 128 keys: lane = key % 16, 16-bit word = key % 128 / 16.
 // A vector of 16 neighbouring keys then needs no shuffle.
 inline std::uint32_t dropout_draw(const DropoutStream& stream, Index position, Index key) {
-  const auto query = static_cast<std::uint64_t>(position);
+  const auto query = static_cast<std::uint64_t>(position + stream.position_offset);
+  key += stream.position_offset;
   const auto run = static_cast<std::uint64_t>(key / 128 * 16 + key % 16);
   const auto words =
       philox4x32_10({static_cast<std::uint32_t>(run), static_cast<std::uint32_t>(run >> 32),

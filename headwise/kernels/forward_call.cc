@@ -25,12 +25,14 @@ class ForwardCall {
 
  public:
   ForwardCall(const AttentionProblem<T>& problem, const AttentionShape& shape, const AttentionOutputs<T>& outputs,
-              const Execution& execution, Isa isa, const PackedStore<T>* cached)
+              const Execution& execution, Isa isa, const PackedStore<T>* cached,
+              const AttentionCarry<A>* carry)
       : problem_(problem),
         shape_(shape),
         outputs_(outputs),
         execution_(execution),
         cached_(cached),
+        carry_(carry),
         run_tile_(forward_tile_for<A>(isa)),
         fold_partials_(partial_fold_for<A>(isa)),
         tile_shape_(tile_shape_for<A>(isa)),
@@ -110,7 +112,7 @@ class ForwardCall {
   void run_together(Index groups, int workers) const {
     ScratchFrame frame;
     const Index tiles = cut_.tiles();
-    const bool split = groups * tiles < 2 * workers && !tapped_;
+    const bool split = groups * tiles < 2 * workers && !tapped_ && carry_ == nullptr;
     PackedStore<A> store;
     if (const PackedStore<A>* ready = ready_store()) {
       store = *ready;
@@ -212,10 +214,33 @@ class ForwardCall {
       tile.exps = frame.take<A>(work.rows * tile.exps_stride);
       tile.block_max = frame.take<A>((work.last_block - work.first_block) * kForwardRows);
     }
+    if (carry_ != nullptr) return run_carried(work, tile);
     run_tile_(tile);
     for (Index r = 0; r < work.rows; ++r) {
       write_row_results(outputs_, work.place[r], rules_, tile.context + r * padded_, tile.max[r], tile.sum[r]);
       if (tapped_) write_taps(work, tile, r, received);
+    }
+  }
+
+  void run_carried(const TileWork& work, ForwardTile<A>& tile) const {
+    tile.resume = true;
+    const auto rows_of = [this](const RowPlace& at) {
+      return carry_->context.select(0, at.batch).select(0, at.head).select(0, at.row);
+    };
+    for (Index r = 0; r < work.rows; ++r) {
+      const RowPlace& at = work.place[r];
+      tile.sum[r] = carry_->row_sum(at.batch, at.head, at.row);
+      tile.max[r] = carry_->row_max(at.batch, at.head, at.row);
+      A* to = tile.context + r * padded_;
+      std::fill_n(to, padded_, A{0});
+      for (Index d = 0; tile.sum[r] != 0 && d < shape_.v_head_dim; ++d) to[d] = rows_of(at)(d);
+    }
+    run_tile_(tile);
+    for (Index r = 0; r < work.rows; ++r) {
+      const RowPlace& at = work.place[r];
+      carry_->row_sum(at.batch, at.head, at.row) = tile.sum[r];
+      carry_->row_max(at.batch, at.head, at.row) = tile.max[r];
+      for (Index d = 0; d < shape_.v_head_dim; ++d) rows_of(at)(d) = tile.context[r * padded_ + d];
     }
   }
 
@@ -321,6 +346,7 @@ class ForwardCall {
   const AttentionOutputs<T>& outputs_;
   const Execution& execution_;
   const PackedStore<T>* cached_;
+  const AttentionCarry<A>* carry_;
   ForwardTileFunction<A> run_tile_;
   PartialFoldFunction<A> fold_partials_;
   TileShape tile_shape_;
@@ -335,13 +361,14 @@ class ForwardCall {
 
 template <class T>
 void run_forward(const AttentionProblem<T>& problem, const AttentionShape& shape, const AttentionOutputs<T>& outputs,
-                 const Execution& execution, Isa isa, const PackedStore<T>* cached) {
-  ForwardCall<T>(problem, shape, outputs, execution, isa, cached).run();
+                 const Execution& execution, Isa isa, const PackedStore<T>* cached,
+                 const AttentionCarry<Accumulated<T>>* carry) {
+  ForwardCall<T>(problem, shape, outputs, execution, isa, cached, carry).run();
 }
 
 #define HEADWISE_RUN_FORWARD(T)                                                                                    \
   template void run_forward(const AttentionProblem<T>&, const AttentionShape&, const AttentionOutputs<T>&,         \
-                            const Execution&, Isa, const PackedStore<T>*);
+                            const Execution&, Isa, const PackedStore<T>*, const AttentionCarry<Accumulated<T>>*);
 HEADWISE_RUN_FORWARD(float)
 HEADWISE_RUN_FORWARD(double)
 HEADWISE_RUN_FORWARD(float16)

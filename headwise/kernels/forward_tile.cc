@@ -184,9 +184,11 @@ void RunForwardTile(const ForwardTile<A>& tile) {
   const Index padded = PanelLayout{tile.packed.v_head_dim, kPanelWidth<A>}.padded();
   const Index blocks = tile.last_block - tile.first_block;
   const Index copies = tile.partial ? blocks : 1;
-  std::fill(tile.context, tile.context + copies * tile.rows * padded, A{0});
-  std::fill(tile.max, tile.max + copies * kForwardRows, -std::numeric_limits<A>::infinity());
-  std::fill(tile.sum, tile.sum + copies * kForwardRows, A{0});
+  if (!tile.resume) {
+    std::fill(tile.context, tile.context + copies * tile.rows * padded, A{0});
+    std::fill(tile.max, tile.max + copies * kForwardRows, -std::numeric_limits<A>::infinity());
+    std::fill(tile.sum, tile.sum + copies * kForwardRows, A{0});
+  }
   if (tile.exps != nullptr) {
     std::fill(tile.exps, tile.exps + tile.rows * tile.exps_stride, A{0});
     std::fill(tile.block_max, tile.block_max + blocks * kForwardRows, -std::numeric_limits<A>::infinity());

@@ -34,6 +34,8 @@ struct ForwardTile {
   const A* queries = nullptr;       // slivers, scaled
   A* scores = nullptr;              // scratch, kForwardRows x kTileStride
   bool* visible = nullptr;          // scratch, kForwardRows x kKeyBlock
+  // With `resume`, context, max and sum hold what earlier keys left and are folded on.
+  bool resume = false;
   // Results. With `partial`, block n of the tile (counted from first_block) writes its own unfolded results at index n.
   bool partial = false;
   A* context = nullptr;  // (rows, padded v_head_dim), not yet divided by the sum; partial: (blocks, rows, padded)

@@ -115,8 +115,9 @@ HWY_NOINLINE inline void DrawRun(const DropoutStream& stream, Index position, In
 // Draws of every key of a block that `own` touches; the block starts at an aligned run.
 HWY_INLINE void DrawBlock(const DropoutStream& stream, Index position, Index start, const RowColumns& own,
                           std::uint32_t* draws) {
+  const Index offset = stream.position_offset;
   for (Index run = own.begin / 128; run * 128 < own.end; ++run) {
-    DrawRun(stream, position, (start + run * 128) / 8, draws + run * 128);
+    DrawRun(stream, position + offset, (start + offset + run * 128) / 8, draws + run * 128);
   }
 }
 
