@@ -13,6 +13,7 @@ disabled='(HWY_SSSE3|HWY_SSE4|HWY_AVX3_DL|HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_
 launcher=$(command -v ccache || true)
 gtest=/usr/src/googletest/googletest
 {
+  echo "builddir = $build"
   echo "rule cxx"
   echo "  command = $launcher aarch64-linux-gnu-g++ -std=c++20 -O2 -ffp-contract=off -fno-math-errno -I. -I$gtest" \
     "-I$build/include '-DHWY_DISABLED_TARGETS=$disabled' -MMD -MF \$out.d -c \$in -o \$out"
