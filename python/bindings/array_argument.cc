@@ -7,7 +7,6 @@
 
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
-#include "python/bindings/errors.h"
 
 namespace headwise::python {
 namespace {
@@ -49,6 +48,13 @@ std::optional<DType> dtype_of_format(std::string_view format, Py_ssize_t bytes) 
     return sized(DType::kUint8, DType::kUint16, DType::kUint32, DType::kUint64);
   }
   return std::nullopt;
+}
+
+// ml_dtypes' type, seen without that package: it registers itself with numpy under this name.
+bool is_bfloat16(nb::handle array) {
+  const nb::object dtype = array.attr("dtype");
+  return nb::cast<std::string>(dtype.attr("name")) == "bfloat16" && nb::cast<int>(dtype.attr("itemsize")) == 2 &&
+         nb::cast<bool>(dtype.attr("isnative"));
 }
 
 // The first and one past the last byte that a non-empty array touches.
@@ -117,12 +123,15 @@ ArrayArgument::ArrayArgument(std::string_view who, std::string_view name, nb::ha
     throw DTypeError(who_ + ": " + name_ + " must be a numpy array, got " + type_text(object));
   }
   object_ = nb::borrow(object);
-  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();  // a type that the buffer protocol cannot name; the first check of the type tells
-    return;
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0) {
+    dtype_ = dtype_of_format(buffer_.format == nullptr ? "B" : buffer_.format, buffer_.itemsize);
+  } else {
+    PyErr_Clear();  // a type that the buffer protocol has no letter for
+    if (!is_bfloat16(object)) return;  // the first check of the type tells
+    if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
+    dtype_ = DType::kBFloat16;
   }
   holds_buffer_ = true;
-  dtype_ = dtype_of_format(buffer_.format == nullptr ? "B" : buffer_.format, buffer_.itemsize);
   shape_.assign(buffer_.shape, buffer_.shape + buffer_.ndim);
   if (dtype_) take_strides();
 }
@@ -179,14 +188,13 @@ ArrayArgument ArrayArgument::copy() const {
 }
 
 void ArrayArgument::refuse_dtype(std::string_view expected) const {
-  const std::string got = dtype_text(object_);
-  const std::string rest = name_ + " must be " + std::string(expected);
-  if (got == "float16" || got == "bfloat16") throw NotServedError(who_ + ": " + got + " is not served yet; " + rest);
-  throw DTypeError(who_ + ": " + rest + ", got " + got);
+  throw DTypeError(who_ + ": " + name_ + " must be " + std::string(expected) + ", got " + dtype_text(object_));
 }
 
 void require_float(const ArrayArgument& array) {
-  if (array.dtype() != DType::kFloat32 && array.dtype() != DType::kFloat64) array.refuse_dtype("float32 or float64");
+  if (array.dtype() == DType::kFloat32 || array.dtype() == DType::kFloat64) return;
+  if (array.dtype() == DType::kFloat16 || array.dtype() == DType::kBFloat16) return;
+  array.refuse_dtype("float32, float64, float16 or bfloat16");
 }
 
 void require_dtype(const ArrayArgument& array, DType dtype, std::string_view like) {
@@ -196,6 +204,15 @@ void require_dtype(const ArrayArgument& array, DType dtype, std::string_view lik
 
 void require_same_dtype(const ArrayArgument& array, const ArrayArgument& like) {
   if (array.given()) require_dtype(array, *like.dtype(), like.name());
+}
+
+void require_accumulated_dtype(const ArrayArgument& array, const ArrayArgument& like) {
+  if (!array.given()) return;
+  const DType wanted = accumulated_dtype(*like.dtype());
+  if (wanted == *like.dtype()) return require_dtype(array, wanted, like.name());
+  if (array.dtype() == wanted) return;
+  array.refuse_dtype(std::string(dtype_name(wanted)) + " beside " + std::string(dtype_name(*like.dtype())) + " " +
+                     like.name());
 }
 
 void require_output(std::string_view who, const ArrayArgument& out,
@@ -210,12 +227,25 @@ void require_output(std::string_view who, const ArrayArgument& out,
   }
 }
 
-nb::object new_array(std::span<const Index> shape, DType dtype) {
+namespace {
+
+nb::object sizes_of(std::span<const Index> shape) {
   nb::object sizes = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     PyTuple_SET_ITEM(sizes.ptr(), static_cast<Py_ssize_t>(axis), PyLong_FromLongLong(shape[axis]));
   }
-  return numpy().empty(sizes, std::string(dtype_name(dtype)).c_str());
+  return sizes;
+}
+
+}  // namespace
+
+nb::object new_array(std::span<const Index> shape, DType dtype) {
+  return numpy().empty(sizes_of(shape), std::string(dtype_name(dtype)).c_str());
+}
+
+nb::object new_array(std::span<const Index> shape, const ArrayArgument& like) {
+  if (like.dtype() != DType::kBFloat16) return new_array(shape, *like.dtype());
+  return numpy().empty(sizes_of(shape), like.object().attr("dtype"));
 }
 
 }  // namespace headwise::python

@@ -28,6 +28,7 @@ std::string dtype_text(nb::handle array);
 // "list", "numpy.ma.MaskedArray": the type of an object as an error names it.
 std::string type_text(nb::handle object);
 
+// bfloat16 is known by its name: the package ml_dtypes is not needed here.
 // Holds the array's buffer as long as it lives. Created and destroyed under the GIL; its views may be used without it.
 class ArrayArgument {
  public:
@@ -50,7 +51,7 @@ class ArrayArgument {
   bool writable() const { return buffer_.readonly == 0; }
   const void* data() const;
 
-  // Throws DTypeError "<who>: <name> must be <expected>, got <type>", or NotServedError for float16 and bfloat16.
+  // Throws DTypeError "<who>: <name> must be <expected>, got <type>".
   [[noreturn]] void refuse_dtype(std::string_view expected) const;
 
   // The same elements in memory of their own, dense in C order. Axes of stride 0 are kept at length 1: for masks and
@@ -81,18 +82,26 @@ class ArrayArgument {
   std::vector<Index> shape_, strides_;
 };
 
-// q of attention, x of a layer: throws unless the type is float32 or float64.
+// q of attention: throws unless the type is float32, float64, float16 or bfloat16.
 void require_float(const ArrayArgument& array);
 
 // Throws DTypeError "<who>: k must be float32 like q, got float64".
 void require_dtype(const ArrayArgument& array, DType dtype, std::string_view like);
 void require_same_dtype(const ArrayArgument& array, const ArrayArgument& like);
 
+// The type of sums and statistics over elements of that type: float64 for float64, else float32.
+constexpr DType accumulated_dtype(DType dtype) { return dtype == DType::kFloat64 ? dtype : DType::kFloat32; }
+
+// Throws DTypeError "<who>: sinks must be float32 beside bfloat16 q, got bfloat16".
+void require_accumulated_dtype(const ArrayArgument& array, const ArrayArgument& like);
+
 // Throws ArgumentError unless the array can be written, does not overlap itself, and shares no memory with the others.
 void require_output(std::string_view who, const ArrayArgument& out, std::initializer_list<const ArrayArgument*> inputs);
 
 // A new C-order array of numpy, its elements not set.
 nb::object new_array(std::span<const Index> shape, DType dtype);
+// The same, of another array's type: of bfloat16 there is none but through such an array.
+nb::object new_array(std::span<const Index> shape, const ArrayArgument& like);
 
 // A view of an array made by new_array. T and Rank must be those it was made with.
 template <class T, int Rank>

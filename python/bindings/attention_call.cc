@@ -58,7 +58,8 @@ void AttentionCall::take_rule(const AttentionHandles& given) {
   bias = ArrayArgument(who_, "bias", given.bias);
   alibi_slopes = ArrayArgument(who_, "alibi_slopes", given.alibi_slopes);
   sinks = ArrayArgument(who_, "sinks", given.sinks);
-  for (const ArrayArgument* array : {&bias, &alibi_slopes, &sinks}) require_same_dtype(*array, q);
+  require_same_dtype(bias, q);
+  for (const ArrayArgument* array : {&alibi_slopes, &sinks}) require_accumulated_dtype(*array, q);
   check_score_shape(who_, bias, shape_);
   for (const ArrayArgument* array : {&alibi_slopes, &sinks}) {
     if (array->given()) check_shape(who_, array->name(), array->shape(), {{"heads", shape_.heads}});

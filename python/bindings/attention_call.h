@@ -39,8 +39,8 @@ class AttentionCall {
   AttentionProblem<T> problem() const {
     AttentionProblem<T> problem;
     problem.inputs = {q.view<const T, 4>(), k.view<const T, 4>(), v.view<const T, 4>()};
-    problem.rule = {scale_, softcap_, bias.view<const T, 4>(), alibi_slopes.view<const T, 1>(),
-                    sinks.view<const T, 1>()};
+    problem.rule = {scale_, softcap_, bias.view<const T, 4>(), alibi_slopes.view<const Accumulated<T>, 1>(),
+                    sinks.view<const Accumulated<T>, 1>()};
     problem.visibility = visibility_.visibility();
     problem.dropout = dropout_;
     return problem;
@@ -60,10 +60,15 @@ class AttentionCall {
   DropoutRule dropout_;
 };
 
-// Calls body(T{}) with T the C++ type of a float32 or float64 array.
+// Calls body(T{}) with T the C++ type of the elements. dtype: one of the four that require_float lets pass.
 template <class Body>
 decltype(auto) with_float_type(DType dtype, Body&& body) {
-  return dtype == DType::kFloat32 ? body(float{}) : body(double{});
+  switch (dtype) {
+    case DType::kFloat16: return body(float16{});
+    case DType::kBFloat16: return body(bfloat16{});
+    case DType::kFloat64: return body(double{});
+    default: return body(float{});
+  }
 }
 
 }  // namespace headwise::python

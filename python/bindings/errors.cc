@@ -22,8 +22,6 @@ void register_errors() {
       PyErr_SetString(PyExc_FileNotFoundError, error.what());
     } catch (const FileError& error) {
       PyErr_SetString(PyExc_ValueError, error.what());
-    } catch (const NotServedError& error) {
-      PyErr_SetString(PyExc_NotImplementedError, error.what());
     } catch (const Cancelled&) {
       PyErr_SetNone(PyExc_KeyboardInterrupt);
     }

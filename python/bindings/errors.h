@@ -4,15 +4,9 @@
 #define HEADWISE_PYTHON_BINDINGS_ERRORS_H_
 
 #include <new>
-#include <stdexcept>
 #include <string>
 
 namespace headwise::python {
-
-// A name or type whose time has not come. NotImplementedError.
-struct NotServedError : std::logic_error {
-  using std::logic_error::logic_error;
-};
 
 // A request for more memory than is free. MemoryError.
 class TooLargeError : public std::bad_alloc {

@@ -13,7 +13,6 @@
 
 #include "headwise/tensor/errors.h"
 #include "python/bindings/array_argument.h"
-#include "python/bindings/errors.h"
 #include "python/bindings/free_memory.h"
 #include "python/bindings/python_layer.h"
 #include "python/bindings/scalar_argument.h"
@@ -81,9 +80,6 @@ PythonLayer* multi_head_attention(H d_in_given, H d_out_given, H context_length,
   options.init = read.text("init", init);
   options.seed = read.seed(seed);
   const std::string type = read.text("dtype", dtype);
-  if (type == "float16" || type == "bfloat16") {
-    throw NotServedError(fmt::format("{}: {} is not served yet; dtype must be float32 or float64", read.who, type));
-  }
   if (type != "float32" && type != "float64") {
     throw DTypeError(fmt::format("{}: dtype must be float32 or float64, got {}", read.who, type));
   }

@@ -153,7 +153,7 @@ nb::object PythonLayerOf<T>::forward(const LayerHandles& given) {
   requested.add_to(request, shape, dtype());
   request.check(who);
   const nb::object out = new_array(out_shape, dtype());
-  requested.allocate(shape, dtype());
+  requested.allocate(shape, x);
   run_forward(x, keys_values, shape, std::move(options), requested, out);
   if (!requested.weights() && !requested.stats()) return out;
   return nb::make_tuple(out, requested.weights_result(), requested.stats_result());

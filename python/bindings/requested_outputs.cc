@@ -85,12 +85,13 @@ void RequestedOutputs::add_to(MemoryRequest& request, const AttentionShape& shap
   }
 }
 
-void RequestedOutputs::allocate(const AttentionShape& shape, DType dtype) {
+void RequestedOutputs::allocate(const AttentionShape& shape, const ArrayArgument& like) {
   const Index whole[] = {shape.batch, shape.heads, shape.seq_q, shape.seq_kv};
-  if (weights()) weights_array_ = new_array(whole, dtype);
+  if (weights()) weights_array_ = new_array(whole, like);
   for (Statistic& statistic : statistics_) {
     const bool keys = kStatisticNames[statistic.which] == "top_keys";
-    statistic.array = new_array(shape_of(statistic.which, shape), keys ? DType::kInt64 : dtype);
+    statistic.array =
+        new_array(shape_of(statistic.which, shape), keys ? DType::kInt64 : accumulated_dtype(*like.dtype()));
   }
 }
 
@@ -106,12 +107,13 @@ nb::object RequestedOutputs::stats_result() const {
 
 template <class T>
 void RequestedOutputs::fill_views(const AttentionShape& shape, TensorView<T, 4>& weights_view, bool& after_dropout,
-                                  AttentionStatistics<T>& statistics) const {
+                                  AttentionStatistics<Accumulated<T>>& statistics) const {
+  using A = Accumulated<T>;
   after_dropout = weights_after_dropout();
   if (weights()) {
     weights_view = view_of<T, 4>(weights_array_, {shape.batch, shape.heads, shape.seq_q, shape.seq_kv});
   }
-  TensorView<T, 3>* const per_row[] = {&statistics.entropy,  &statistics.max_weight, nullptr,
+  TensorView<A, 3>* const per_row[] = {&statistics.entropy,  &statistics.max_weight, nullptr,
                                        &statistics.distance, &statistics.self,       &statistics.previous,
                                        &statistics.next,     &statistics.first,      nullptr};
   for (const Statistic& statistic : statistics_) {
@@ -119,16 +121,20 @@ void RequestedOutputs::fill_views(const AttentionShape& shape, TensorView<T, 4>&
     if (kStatisticNames[statistic.which] == "top_keys") {
       statistics.top_keys = view_of<std::int64_t, 4>(statistic.array, {sizes[0], sizes[1], sizes[2], sizes[3]});
     } else {
-      TensorView<T, 3>* target = per_row[statistic.which];
+      TensorView<A, 3>* target = per_row[statistic.which];
       (target != nullptr ? *target : statistics.received) =
-          view_of<T, 3>(statistic.array, {sizes[0], sizes[1], sizes[2]});
+          view_of<A, 3>(statistic.array, {sizes[0], sizes[1], sizes[2]});
     }
   }
 }
 
-template void RequestedOutputs::fill_views(const AttentionShape&, TensorView<float, 4>&, bool&,
-                                           AttentionStatistics<float>&) const;
-template void RequestedOutputs::fill_views(const AttentionShape&, TensorView<double, 4>&, bool&,
-                                           AttentionStatistics<double>&) const;
+#define HEADWISE_FILL_VIEWS(T)                                                                        \
+  template void RequestedOutputs::fill_views(const AttentionShape&, TensorView<T, 4>&, bool&,         \
+                                             AttentionStatistics<Accumulated<T>>&) const;
+HEADWISE_FILL_VIEWS(float)
+HEADWISE_FILL_VIEWS(double)
+HEADWISE_FILL_VIEWS(float16)
+HEADWISE_FILL_VIEWS(bfloat16)
+#undef HEADWISE_FILL_VIEWS
 
 }  // namespace headwise::python

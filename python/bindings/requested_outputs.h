@@ -29,11 +29,11 @@ class RequestedOutputs {
   void check_positions(const VisibilityArguments& visibility, const AttentionShape& shape) const;
   void add_to(MemoryRequest& request, const AttentionShape& shape, DType dtype) const;
 
-  // Makes the arrays. Afterwards views<T>() and the two results are valid.
-  void allocate(const AttentionShape& shape, DType dtype);
+  // Makes the arrays: weights of like's type, statistics of its accumulated type. Afterwards views<T>() and the two results are valid.
+  void allocate(const AttentionShape& shape, const ArrayArgument& like);
   template <class T>
   void fill_views(const AttentionShape& shape, TensorView<T, 4>& weights, bool& after_dropout,
-                  AttentionStatistics<T>& statistics) const;
+                  AttentionStatistics<Accumulated<T>>& statistics) const;
 
   // The weights array, or None.
   nb::object weights_result() const { return weights_array_.is_valid() ? weights_array_ : nb::none(); }

@@ -132,6 +132,9 @@ def no_model_text(what):
 
 def tokenize(text, model):
     """Token ids and tokens of the whole text, with the model's special tokens; nothing cut off, nothing padded."""
+    path = Path(model) / "tokenizer.json"
+    if not path.is_file():
+        raise AttendError(f"{path}: no such file; without a tokenizer give token ids with --ids")
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -140,9 +143,6 @@ def tokenize(text, model):
             "    pip install tokenizers\n"
             "Without it give token ids with --ids."
         ) from None
-    path = Path(model) / "tokenizer.json"
-    if not path.is_file():
-        raise AttendError(f"{path}: no such file; without a tokenizer give token ids with --ids")
     try:
         text.encode()
     except UnicodeEncodeError:
