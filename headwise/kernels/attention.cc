@@ -66,14 +66,14 @@ void check_saved(const AttentionShape& s, const AttentionSaved<T>& saved) {
 
 template <class T>
 void canonical_forward(const AttentionProblem<T>& problem, const AttentionShape& shape,
-                       const AttentionOutputs<T>& outputs) {
+                       const AttentionOutputs<T>& outputs, const Execution& execution) {
   using A = Accumulated<T>;
   if constexpr (std::is_same_v<T, A>) {
-    canonical::attention_forward(problem, shape, outputs);
+    canonical::attention_forward(problem, shape, outputs, execution);
   } else {
     const WideProblem<A, T> wide(problem);
     WideOutputs<A, T> wide_outputs(outputs);
-    canonical::attention_forward(wide.problem, shape, wide_outputs.outputs);
+    canonical::attention_forward(wide.problem, shape, wide_outputs.outputs, execution);
     wide_outputs.store();
   }
 }
@@ -81,16 +81,17 @@ void canonical_forward(const AttentionProblem<T>& problem, const AttentionShape&
 template <class T>
 void canonical_backward(const AttentionProblem<T>& problem, const AttentionShape& shape,
                         const TensorView<const T, 4>& grad_context, const AttentionSaved<T>& saved,
-                        const AttentionGradients<T>& gradients) {
+                        const AttentionGradients<T>& gradients, const Execution& execution) {
   using A = Accumulated<T>;
   if constexpr (std::is_same_v<T, A>) {
-    canonical::attention_backward(problem, shape, grad_context, saved, gradients);
+    canonical::attention_backward(problem, shape, grad_context, saved, gradients, execution);
   } else {
     const WideProblem<A, T> wide(problem);
     const Tensor<A, 4> wide_grad = widened<A>(grad_context), wide_context = widened<A>(saved.context);
     WideGradients<A, T> wide_gradients(gradients);
     canonical::attention_backward(wide.problem, shape, wide_grad.cview(),
-                                  {wide_context.cview(), saved.row_max, saved.row_sum}, wide_gradients.gradients);
+                                  {wide_context.cview(), saved.row_max, saved.row_sum}, wide_gradients.gradients,
+                                  execution);
     wide_gradients.store();
   }
 }
@@ -104,7 +105,7 @@ void attention_forward(const AttentionProblem<T>& problem, const AttentionOutput
   check_outputs(shape, outputs);
   if (execution.cancelled()) throw Cancelled();
   const Isa isa = chosen_isa();
-  if (isa == Isa::kCanonical) return canonical_forward(problem, shape, outputs);
+  if (isa == Isa::kCanonical) return canonical_forward(problem, shape, outputs, execution);
   run_forward(problem, shape, outputs, execution, isa);
 }
 
@@ -117,7 +118,9 @@ void attention_backward(const AttentionProblem<T>& problem, TensorView<const T, 
   check_saved(shape, saved);
   if (execution.cancelled()) throw Cancelled();
   const Isa isa = chosen_isa();
-  if (isa == Isa::kCanonical) return canonical_backward(problem, shape, grad_context, saved, gradients);
+  if (isa == Isa::kCanonical) {
+    return canonical_backward(problem, shape, grad_context, saved, gradients, execution);
+  }
   run_backward(problem, shape, grad_context, saved, gradients, execution, isa);
 }
 

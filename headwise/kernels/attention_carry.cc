@@ -34,7 +34,7 @@ void attention_accumulate(const AttentionProblem<T>& problem, const AttentionCar
   const Isa isa = chosen_isa();
   if (isa == Isa::kCanonical) {
     const WideProblem<A, T> wide(problem);
-    return canonical::attention_accumulate(wide.problem, shape, carry);
+    return canonical::attention_accumulate(wide.problem, shape, carry, execution);
   }
   run_forward(problem, shape, AttentionOutputs<T>{}, execution, isa, static_cast<const PackedStore<T>*>(nullptr), &carry);
 }

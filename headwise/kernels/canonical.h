@@ -13,26 +13,28 @@
 
 namespace headwise::canonical {
 
-// As the functions of the same name in attention.h and linear.h, on checked arguments of float or double.
+// As the functions of the same name in attention.h and linear.h, on checked arguments of float or double, on the calling
+// thread. The cancel flag is read row by row.
 template <class A>
 void attention_forward(const AttentionProblem<A>& problem, const AttentionShape& shape,
-                       const AttentionOutputs<A>& outputs);
+                       const AttentionOutputs<A>& outputs, const Execution& execution = {});
 // Folds the problem's keys into a carry.
 template <class A>
 void attention_accumulate(const AttentionProblem<A>& problem, const AttentionShape& shape,
-                          const AttentionCarry<A>& carry);
+                          const AttentionCarry<A>& carry, const Execution& execution = {});
 template <class A>
 void attention_backward(const AttentionProblem<A>& problem, const AttentionShape& shape,
                         TensorView<const A, 4> grad_context, const AttentionSaved<A>& saved,
-                        const AttentionGradients<A>& gradients);
+                        const AttentionGradients<A>& gradients, const Execution& execution = {});
 template <class A>
 void linear_forward(TensorView<const A, 2> x, TensorView<const A, 2> weight, TensorView<const A, 1> bias,
-                    TensorView<A, 2> out);
+                    TensorView<A, 2> out, const Execution& execution = {});
 template <class A>
-void linear_backward_x(TensorView<const A, 2> grad_out, TensorView<const A, 2> weight, TensorView<A, 2> grad_x);
+void linear_backward_x(TensorView<const A, 2> grad_out, TensorView<const A, 2> weight, TensorView<A, 2> grad_x,
+                       const Execution& execution = {});
 template <class A>
 void linear_backward_weight(TensorView<const A, 2> grad_out, TensorView<const A, 2> x, TensorView<A, 2> grad_weight,
-                            TensorView<A, 1> grad_bias);
+                            TensorView<A, 1> grad_bias, const Execution& execution = {});
 
 // The scores of one query against the keys of one block. Keys outside [begin, end) are not looked at; a hidden key
 // inside has `visible` false, its score is -inf.

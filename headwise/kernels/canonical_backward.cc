@@ -43,12 +43,13 @@ template <class A>
 class Backward {
  public:
   Backward(const AttentionProblem<A>& problem, const AttentionShape& shape, TensorView<const A, 4> grad_context,
-           const AttentionSaved<A>& saved, const AttentionGradients<A>& gradients)
+           const AttentionSaved<A>& saved, const AttentionGradients<A>& gradients, const Execution& execution)
       : problem_(problem),
         shape_(shape),
         grad_context_(grad_context),
         saved_(saved),
         gradients_(gradients),
+        execution_(execution),
         threshold_(dropout_threshold(problem.dropout.probability)),
         keep_scale_(static_cast<A>(dropout_keep_scale(threshold_))),
         bias_sums_(gradients.bias ? gradients.bias.elements() : 0, 0.0),
@@ -122,6 +123,7 @@ class Backward {
 
   void row_and_block(BackwardRow<A>& row, Index block, Index start, std::vector<BlockedSum<A>>& grad_keys,
                      std::vector<BlockedSum<A>>& grad_values) {
+    if (execution_.cancelled()) throw Cancelled();
     const RowContext<A>& at = row.context;
     if (at.range.begin >= std::min(at.range.end, start + kKeyBlock) || at.range.end <= start) return;
     ScoreBlock<A> scores;
@@ -211,6 +213,7 @@ class Backward {
   TensorView<const A, 4> grad_context_;
   const AttentionSaved<A>& saved_;
   const AttentionGradients<A>& gradients_;
+  const Execution& execution_;
   std::uint32_t threshold_;
   A keep_scale_;
   std::vector<double> bias_sums_, slope_sums_, sink_sums_;
@@ -221,13 +224,13 @@ class Backward {
 template <class A>
 void attention_backward(const AttentionProblem<A>& problem, const AttentionShape& shape,
                         TensorView<const A, 4> grad_context, const AttentionSaved<A>& saved,
-                        const AttentionGradients<A>& gradients) {
-  Backward<A>(problem, shape, grad_context, saved, gradients).run();
+                        const AttentionGradients<A>& gradients, const Execution& execution) {
+  Backward<A>(problem, shape, grad_context, saved, gradients, execution).run();
 }
 
 template void attention_backward(const AttentionProblem<float>&, const AttentionShape&, TensorView<const float, 4>,
-                                 const AttentionSaved<float>&, const AttentionGradients<float>&);
+                                 const AttentionSaved<float>&, const AttentionGradients<float>&, const Execution&);
 template void attention_backward(const AttentionProblem<double>&, const AttentionShape&, TensorView<const double, 4>,
-                                 const AttentionSaved<double>&, const AttentionGradients<double>&);
+                                 const AttentionSaved<double>&, const AttentionGradients<double>&, const Execution&);
 
 }  // namespace headwise::canonical

@@ -220,12 +220,13 @@ void compute_scores(const AttentionProblem<A>& problem, const AttentionShape& sh
 
 template <class A>
 void attention_forward(const AttentionProblem<A>& problem, const AttentionShape& shape,
-                       const AttentionOutputs<A>& outputs) {
+                       const AttentionOutputs<A>& outputs, const Execution& execution) {
   const TensorView<A, 3>& received = outputs.statistics.received;
   for (Index b = 0; b < shape.batch; ++b) {
     for (Index h = 0; h < shape.heads; ++h) {
       std::vector<double> sums(shape.seq_kv, 0.0);
       for (Index i = 0; i < shape.seq_q; ++i) {
+        if (execution.cancelled()) throw Cancelled();
         forward_row(problem, shape, outputs, row_context(problem, shape, b, h, i), received ? sums.data() : nullptr);
       }
       for (Index j = 0; received && j < shape.seq_kv; ++j) received(b, h, j) = static_cast<A>(sums[j]);
@@ -235,10 +236,11 @@ void attention_forward(const AttentionProblem<A>& problem, const AttentionShape&
 
 template <class A>
 void attention_accumulate(const AttentionProblem<A>& problem, const AttentionShape& shape,
-                          const AttentionCarry<A>& carry) {
+                          const AttentionCarry<A>& carry, const Execution& execution) {
   for (Index b = 0; b < shape.batch; ++b) {
     for (Index h = 0; h < shape.heads; ++h) {
       for (Index i = 0; i < shape.seq_q; ++i) {
+        if (execution.cancelled()) throw Cancelled();
         Fold<A> fold;
         fold.empty = carry.row_sum(b, h, i) == 0;
         fold.sum = carry.row_sum(b, h, i);
@@ -258,8 +260,10 @@ void attention_accumulate(const AttentionProblem<A>& problem, const AttentionSha
   template RowContext<A> row_context(const AttentionProblem<A>&, const AttentionShape&, Index, Index, Index);      \
   template void compute_scores(const AttentionProblem<A>&, const AttentionShape&, const RowContext<A>&, Index,     \
                                ScoreBlock<A>&);                                                                    \
-  template void attention_accumulate(const AttentionProblem<A>&, const AttentionShape&, const AttentionCarry<A>&); \
-  template void attention_forward(const AttentionProblem<A>&, const AttentionShape&, const AttentionOutputs<A>&);
+  template void attention_accumulate(const AttentionProblem<A>&, const AttentionShape&, const AttentionCarry<A>&,  \
+                                     const Execution&);                                                            \
+  template void attention_forward(const AttentionProblem<A>&, const AttentionShape&, const AttentionOutputs<A>&,   \
+                                  const Execution&);
 HEADWISE_CANONICAL_FORWARD(float)
 HEADWISE_CANONICAL_FORWARD(double)
 #undef HEADWISE_CANONICAL_FORWARD

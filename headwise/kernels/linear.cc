@@ -63,7 +63,7 @@ void linear_forward(TensorView<const T, 2> x, TensorView<const T, 2> weight, Ten
   if (bias) check_shape("linear", "bias", bias, {{"d_out", d_out}});
   if (execution.cancelled()) throw Cancelled();
   const Isa isa = chosen_isa();
-  if (isa == Isa::kCanonical) return canonical::linear_forward(x, weight, bias, out);
+  if (isa == Isa::kCanonical) return canonical::linear_forward(x, weight, bias, out, execution);
   Product<T> product = product_into(out, matrix_of(x), transposed(weight));
   product.bias = bias.data();
   product.bias_stride = bias ? bias.stride(0) : 1;
@@ -78,7 +78,7 @@ void linear_backward_x(TensorView<const T, 2> grad_out, TensorView<const T, 2> w
   check_shape("linear", "grad_x", grad_x, {{"tokens", tokens}, {"d_in", d_in}});
   if (execution.cancelled()) throw Cancelled();
   const Isa isa = chosen_isa();
-  if (isa == Isa::kCanonical) return canonical::linear_backward_x(grad_out, weight, grad_x);
+  if (isa == Isa::kCanonical) return canonical::linear_backward_x(grad_out, weight, grad_x, execution);
   run_product(product_into(grad_x, matrix_of(grad_out), matrix_of(weight)), execution, isa);
 }
 
@@ -91,7 +91,9 @@ void linear_backward_weight(TensorView<const T, 2> grad_out, TensorView<const T,
   if (grad_bias) check_shape("linear", "grad_bias", grad_bias, {{"d_out", d_out}});
   if (execution.cancelled()) throw Cancelled();
   const Isa isa = chosen_isa();
-  if (isa == Isa::kCanonical) return canonical::linear_backward_weight(grad_out, x, grad_weight, grad_bias);
+  if (isa == Isa::kCanonical) {
+    return canonical::linear_backward_weight(grad_out, x, grad_weight, grad_bias, execution);
+  }
   Product<T> product = product_into(grad_weight, transposed(grad_out), matrix_of(x));
   product.add = true;
   run_product(product, execution, isa);

@@ -38,9 +38,13 @@ struct KeyRange {
 
 inline KeyRange key_range(const Visibility& visibility, Index keys, Index position) {
   KeyRange range{0, keys};
-  if (visibility.causal) range.end = std::min(range.end, position + 1);
-  if (visibility.window_right >= 0) range.end = std::min(range.end, position + visibility.window_right + 1);
-  if (visibility.window_left >= 0) range.begin = std::max(range.begin, position - visibility.window_left);
+  // Differences are compared, since position + right would overflow for the widest windows.
+  const auto end_at_most = [&](Index right) {
+    if (right < keys - position) range.end = std::min(range.end, position + right + 1);
+  };
+  if (visibility.causal) end_at_most(0);
+  if (visibility.window_right >= 0) end_at_most(visibility.window_right);
+  if (visibility.window_left >= 0 && visibility.window_left < position) range.begin = position - visibility.window_left;
   range.end = std::max(range.end, range.begin);
   return range;
 }
@@ -68,8 +72,8 @@ void poison_row(const AttentionProblem<T>& problem, Index b, Index h, Index i, c
   std::fill(weights.begin(), weights.end(), A{0});
   for (Index j = range.begin; j < range.end; ++j) {
     const bool masked = problem.visibility.mask && !at_broadcast(problem.visibility.mask, b, h, i, j);
-    const bool hidden = problem.rule.bias && widen<A>(at_broadcast(problem.rule.bias, b, h, i, j)) ==
-                                                 -std::numeric_limits<A>::infinity();
+    const bool hidden = problem.rule.bias &&
+                        widen<A>(at_broadcast(problem.rule.bias, b, h, i, j)) == -std::numeric_limits<A>::infinity();
     weights[j] = masked || hidden ? A{0} : std::numeric_limits<A>::quiet_NaN();
   }
 }
