@@ -65,7 +65,8 @@ TEST(Bits, ThreadCountNeverMatters) {
     const AttentionResults<float> expected = results_of(p, false, {});
     for (int count : {2, 3, 8}) {
       set_num_threads(count);
-      expect_same_results(expected, results_of(p, false, {}), p.description + " on " + std::to_string(count) + " threads");
+      expect_same_results(expected, results_of(p, false, {}),
+                          p.description + " on " + std::to_string(count) + " threads");
     }
     if (::testing::Test::HasFailure()) break;
   }

@@ -120,7 +120,8 @@ struct AttentionResults {
 };
 
 template <class T>
-void expect_same_forward(const AttentionResults<T>& expected, const AttentionResults<T>& got, const std::string& where) {
+void expect_same_forward(const AttentionResults<T>& expected, const AttentionResults<T>& got,
+                         const std::string& where) {
   expect_same_bits(expected.context, got.context, "context", where);
   expect_same_bits(expected.logsumexp, got.logsumexp, "logsumexp", where);
   expect_same_bits(expected.row_max, got.row_max, "row_max", where);
@@ -134,7 +135,8 @@ void expect_same_forward(const AttentionResults<T>& expected, const AttentionRes
 
 // Weights and statistics are compared where both have them.
 template <class T>
-void expect_same_results(const AttentionResults<T>& expected, const AttentionResults<T>& got, const std::string& where) {
+void expect_same_results(const AttentionResults<T>& expected, const AttentionResults<T>& got,
+                         const std::string& where) {
   expect_same_forward(expected, got, where);
   expect_same_bits(expected.grad_queries, got.grad_queries, "grad_queries", where);
   expect_same_bits(expected.grad_keys, got.grad_keys, "grad_keys", where);
