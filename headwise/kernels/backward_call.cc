@@ -12,6 +12,17 @@ namespace headwise {
 namespace {
 
 template <class T>
+void zero(const TensorView<T, 4>& gradient) {
+  for (Index b = 0; b < gradient.size(0); ++b) {
+    for (Index h = 0; h < gradient.size(1); ++h) {
+      for (Index j = 0; j < gradient.size(2); ++j) {
+        for (Index d = 0; d < gradient.size(3); ++d) gradient(b, h, j, d) = T{};
+      }
+    }
+  }
+}
+
+template <class T>
 class BackwardCall {
   using A = Accumulated<T>;
 
@@ -28,13 +39,14 @@ class BackwardCall {
                 rules_.dropout_threshold > 0} {}
 
   void run() {
+    if (shape_.heads == 0) return zero_keys_and_values();
     ScratchFrame frame;
     const Index rows = shape_.batch * shape_.heads * shape_.seq_q;
     double* alibi = gradients_.alibi_slopes ? frame.take<double>(rows) : nullptr;
     double* sinks = gradients_.sinks ? frame.take<double>(rows) : nullptr;
     if (alibi != nullptr) std::fill_n(alibi, rows, 0.0);
     if (sinks != nullptr) std::fill_n(sinks, rows, 0.0);
-    const Index groups = shape_.heads > 0 ? shape_.batch * shape_.kv_heads : 0;
+    const Index groups = shape_.batch * shape_.kv_heads;
     Executor& executor = execution_.executor != nullptr ? *execution_.executor : threads();
     const Index workers = executor.workers();
     if (workers == 1 || groups >= 4 * workers || blocks() < 2) {
@@ -47,6 +59,12 @@ class BackwardCall {
   }
 
  private:
+  // No query head reads them, so no group visits them.
+  void zero_keys_and_values() const {
+    if (gradients_.keys) zero(gradients_.keys);
+    if (gradients_.values) zero(gradients_.values);
+  }
+
   Index blocks() const { return ceil_div(shape_.seq_kv, kKeyBlock); }
 
   double* rows_of_group(double* all, Index group) const {
