@@ -97,6 +97,14 @@ bool overlaps_itself(const ArrayArgument& array) {
   return false;
 }
 
+nb::object sizes_of(std::span<const Index> shape) {
+  nb::object sizes = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    PyTuple_SET_ITEM(sizes.ptr(), static_cast<Py_ssize_t>(axis), PyLong_FromLongLong(shape[axis]));
+  }
+  return sizes;
+}
+
 }  // namespace
 
 bool is_numpy_array(nb::handle object) { return is_instance(object, numpy().array_type); }
@@ -126,7 +134,7 @@ ArrayArgument::ArrayArgument(std::string_view who, std::string_view name, nb::ha
   if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0) {
     dtype_ = dtype_of_format(buffer_.format == nullptr ? "B" : buffer_.format, buffer_.itemsize);
   } else {
-    PyErr_Clear();  // a type that the buffer protocol has no letter for
+    PyErr_Clear();                     // a type that the buffer protocol has no letter for
     if (!is_bfloat16(object)) return;  // the first check of the type tells
     if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
     dtype_ = DType::kBFloat16;
@@ -226,18 +234,6 @@ void require_output(std::string_view who, const ArrayArgument& out,
     }
   }
 }
-
-namespace {
-
-nb::object sizes_of(std::span<const Index> shape) {
-  nb::object sizes = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    PyTuple_SET_ITEM(sizes.ptr(), static_cast<Py_ssize_t>(axis), PyLong_FromLongLong(shape[axis]));
-  }
-  return sizes;
-}
-
-}  // namespace
 
 nb::object new_array(std::span<const Index> shape, DType dtype) {
   return numpy().empty(sizes_of(shape), std::string(dtype_name(dtype)).c_str());

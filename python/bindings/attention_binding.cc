@@ -7,73 +7,30 @@
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
 #include "python/bindings/attention_call.h"
+#include "python/bindings/forward_results.h"
 #include "python/bindings/free_memory.h"
 #include "python/bindings/interruptible.h"
-#include "python/bindings/requested_outputs.h"
 #include "python/bindings/saved_attention.h"
-#include "python/bindings/scalar_argument.h"
 
 namespace headwise::python {
 namespace {
 
-struct ForwardFlags {
-  bool lse = false, save = false;
-};
-
-Shape<4> context_shape(const AttentionShape& s) { return {s.batch, s.heads, s.seq_q, s.v_head_dim}; }
-Shape<3> row_shape(const AttentionShape& s) { return {s.batch, s.heads, s.seq_q}; }
-
-ArrayArgument take_out(const AttentionCall& call, nb::handle given) {
-  ArrayArgument out(call.who(), "out", given);
-  if (!out.given()) return out;
-  const AttentionShape& s = call.shape();
-  require_same_dtype(out, call.q);
-  check_shape(call.who(), "out", out.shape(),
-              {{"batch", s.batch}, {"heads", s.heads}, {"seq_q", s.seq_q}, {"v_head_dim", s.v_head_dim}});
-  require_output(call.who(), out,
-                 {&call.q, &call.k, &call.v, &call.visibility().mask(), &call.bias, &call.alibi_slopes, &call.sinks});
-  return out;
-}
-
-void check_memory(const AttentionCall& call, const RequestedOutputs& requested, const ForwardFlags& flags,
-                  bool has_out) {
-  MemoryRequest request;
-  const std::size_t item = dtype_bytes(call.dtype());
-  if (!has_out || flags.save) request.add("context", context_shape(call.shape()), item);
-  if (flags.lse) request.add("lse", row_shape(call.shape()), item);
-  if (flags.save) request.add("saved", row_shape(call.shape()), 2 * item);
-  requested.add_to(request, call.shape(), call.dtype());
-  request.check(call.who());
-}
-
-// The arrays of one forward. `out` is the caller's, or one of ours.
-struct ForwardArrays {
-  nb::object out, lse, row_max, row_sum;
-};
-
-template <class T>
-void run_forward(const AttentionCall& call, const RequestedOutputs& requested, const ForwardArrays& arrays) {
-  const AttentionShape& shape = call.shape();
-  const ArrayArgument out(call.who(), "out", arrays.out);
-  AttentionOutputs<T> outputs;
-  outputs.context = out.view<T, 4>();
-  if (arrays.lse.is_valid()) outputs.logsumexp = view_of<T, 3>(arrays.lse, row_shape(shape));
-  if (arrays.row_max.is_valid()) {
-    outputs.row_max = view_of<T, 3>(arrays.row_max, row_shape(shape));
-    outputs.row_sum = view_of<T, 3>(arrays.row_sum, row_shape(shape));
-  }
-  requested.fill_views(shape, outputs.weights, outputs.weights_after_dropout, outputs.statistics);
-  const AttentionProblem<T> problem = call.problem<T>();
-  run_interruptible(call.operations(),
-                    [&](const Execution& execution) { attention_forward(problem, outputs, execution); });
+void run_forward(const AttentionCall& call, const ForwardResults& results) {
+  with_float_type(call.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    const AttentionOutputs<T> outputs = results.outputs<T>();
+    const AttentionProblem<T> problem = call.problem<T>();
+    run_interruptible(call.operations(),
+                      [&](const Execution& execution) { attention_forward(problem, outputs, execution); });
+  });
 }
 
 // The caller's `out` may be filled again before backward: what is saved must then be a copy.
-nb::object make_saved(const AttentionCall& call, const ForwardArrays& arrays, bool out_is_callers) {
+nb::object make_saved(const AttentionCall& call, const ForwardResults& results) {
   SavedAttention saved;
-  saved.context = out_is_callers ? nb::object(arrays.out.attr("copy")("C")) : arrays.out;
-  saved.row_max = arrays.row_max;
-  saved.row_sum = arrays.row_sum;
+  saved.context = results.out_is_callers() ? nb::object(results.context().attr("copy")("C")) : results.context();
+  saved.row_max = results.row_max();
+  saved.row_sum = results.row_sum();
   saved.context_fact = fact_of(ArrayArgument(call.who(), "context", saved.context));
   saved.facts = facts_of(call);
   saved.shape = call.shape();
@@ -81,46 +38,26 @@ nb::object make_saved(const AttentionCall& call, const ForwardArrays& arrays, bo
   return nb::cast(std::move(saved));
 }
 
-ForwardArrays allocate(const AttentionCall& call, const ForwardFlags& flags, const ArrayArgument& out) {
-  ForwardArrays arrays;
-  arrays.out = out.given() ? nb::borrow(out.object()) : new_array(context_shape(call.shape()), call.dtype());
-  if (flags.lse) arrays.lse = new_array(row_shape(call.shape()), call.dtype());
-  if (flags.save) {
-    arrays.row_max = new_array(row_shape(call.shape()), call.dtype());
-    arrays.row_sum = new_array(row_shape(call.shape()), call.dtype());
-  }
-  return arrays;
-}
-
 // The context alone, or the five fields of AttentionResult.
-nb::object attention(const AttentionHandles& given, nb::handle return_lse, nb::handle return_weights, nb::handle stats,
-                     nb::handle save, nb::handle out_given) {
+nb::object attention(const AttentionHandles& given, const ResultHandles& wanted) {
   const AttentionCall call("attention", given);
-  const ForwardFlags flags{flag_argument({"attention", "return_lse"}, return_lse),
-                           flag_argument({"attention", "save"}, save)};
-  RequestedOutputs requested("attention", return_weights, stats);
-  requested.check_positions(call.visibility(), call.shape());
-  const ArrayArgument out = take_out(call, out_given);
-  check_memory(call, requested, flags, out.given());
-
-  const ForwardArrays arrays = allocate(call, flags, out);
-  requested.allocate(call.shape(), call.dtype());
-  with_float_type(call.dtype(), [&](auto zero) { run_forward<decltype(zero)>(call, requested, arrays); });
-  if (!flags.lse && !flags.save && !requested.weights() && !requested.stats()) return arrays.out;
-  return nb::make_tuple(arrays.out, flags.lse ? arrays.lse : nb::none(), requested.weights_result(),
-                        requested.stats_result(), flags.save ? make_saved(call, arrays, out.given()) : nb::none());
+  const ForwardResults results(call, wanted);
+  run_forward(call, results);
+  if (results.only_context()) return results.context();
+  return nb::make_tuple(results.context(), results.lse(), results.weights(), results.stats(),
+                        results.saves() ? make_saved(call, results) : nb::none());
 }
 
 // Row maxima and sums again, for a caller who saved nothing.
 SavedAttention recompute(const AttentionCall& call) {
+  ResultHandles wanted;
+  wanted.save = nb::bool_(true);
+  const ForwardResults results(call, wanted);
+  run_forward(call, results);
   SavedAttention saved;
-  const ForwardFlags flags{false, true};
-  const RequestedOutputs nothing(call.who(), nb::bool_(false), nb::none());
-  const ForwardArrays arrays = allocate(call, flags, {});
-  with_float_type(call.dtype(), [&](auto zero) { run_forward<decltype(zero)>(call, nothing, arrays); });
-  saved.context = arrays.out;
-  saved.row_max = arrays.row_max;
-  saved.row_sum = arrays.row_sum;
+  saved.context = results.context();
+  saved.row_max = results.row_max();
+  saved.row_sum = results.row_sum();
   return saved;
 }
 
@@ -131,12 +68,13 @@ GradientArrays allocate_gradients(const AttentionCall& call) {
   const ArrayArgument* const arguments[] = {&call.q, &call.k, &call.v, &call.bias, &call.alibi_slopes, &call.sinks};
   MemoryRequest request;
   for (const ArrayArgument* argument : arguments) {
-    if (argument->given()) request.add("gradient of " + argument->name(), argument->shape(), dtype_bytes(call.dtype()));
+    if (!argument->given()) continue;
+    request.add("gradient of " + argument->name(), argument->shape(), dtype_bytes(*argument->dtype()));
   }
   request.check(call.who());
   GradientArrays arrays;
   for (std::size_t at = 0; at < arrays.size(); ++at) {
-    arrays[at] = arguments[at]->given() ? new_array(arguments[at]->shape(), call.dtype()) : nb::none();
+    arrays[at] = arguments[at]->given() ? new_array(arguments[at]->shape(), *arguments[at]) : nb::none();
   }
   return arrays;
 }
@@ -144,13 +82,14 @@ GradientArrays allocate_gradients(const AttentionCall& call) {
 template <class T>
 void run_backward(const AttentionCall& call, const ArrayArgument& grad_context, const SavedAttention& saved,
                   const GradientArrays& arrays) {
+  using A = Accumulated<T>;
   std::array<ArrayArgument, 6> targets;
   for (std::size_t at = 0; at < targets.size(); ++at) targets[at] = ArrayArgument(call.who(), "gradient", arrays[at]);
   const AttentionGradients<T> gradients{targets[0].view<T, 4>(), targets[1].view<T, 4>(), targets[2].view<T, 4>(),
-                                        targets[3].view<T, 4>(), targets[4].view<T, 1>(), targets[5].view<T, 1>()};
+                                        targets[3].view<T, 4>(), targets[4].view<A, 1>(), targets[5].view<A, 1>()};
   const AttentionSaved<T> kept{view_of<T, 4>(saved.context, context_shape(call.shape())),
-                               view_of<T, 3>(saved.row_max, row_shape(call.shape())),
-                               view_of<T, 3>(saved.row_sum, row_shape(call.shape()))};
+                               view_of<A, 3>(saved.row_max, row_shape(call.shape())),
+                               view_of<A, 3>(saved.row_sum, row_shape(call.shape()))};
   const AttentionProblem<T> problem = call.problem<T>();
   const TensorView<const T, 4> grad = grad_context.view<const T, 4>();
   run_interruptible(2.5 * call.operations(),
@@ -194,9 +133,10 @@ void bind_attention(nb::module_& module) {
   const auto forward = [](H q, H k, H v, H mask, H bias, H causal, H query_offset, H window, H kv_lengths, H scale,
                           H softcap, H alibi_slopes, H sinks, H dropout, H seed, H batch_offset, H head_offset,
                           H return_lse, H return_weights, H stats, H save, H out) {
-    return attention({q, k, v, mask, bias, causal, query_offset, window, kv_lengths, scale, softcap, alibi_slopes,
-                      sinks, dropout, seed, batch_offset, head_offset},
-                     return_lse, return_weights, stats, save, out);
+    return attention(
+        {q, k, v, mask, bias, causal, query_offset, window, kv_lengths, scale, softcap, alibi_slopes, sinks, dropout,
+         seed, batch_offset, head_offset},
+        {nb::borrow(return_lse), nb::borrow(return_weights), nb::borrow(stats), nb::borrow(save), nb::borrow(out)});
   };
   const auto backward = [](H grad_context, H saved, H q, H k, H v, H mask, H bias, H causal, H query_offset, H window,
                            H kv_lengths, H scale, H softcap, H alibi_slopes, H sinks, H dropout, H seed, H batch_offset,

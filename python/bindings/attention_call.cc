@@ -30,14 +30,35 @@ AttentionCall::AttentionCall(std::string_view who, const AttentionHandles& given
   with_float_type(dtype(), [&](auto zero) { check_attention(who_, problem<decltype(zero)>()); });
 }
 
+AttentionCall::AttentionCall(std::string_view who, const AttentionHandles& given, const CachedKeys& cached)
+    : who_(who), visibility_(who, AlignmentNames::kTaken) {
+  take_queries(given.q, cached);
+  take_rule(given);
+  visibility_.take_mask(given.mask, shape_);
+  visibility_.take_causal(given.causal);
+  visibility_.take_window(given.window);
+  visibility_.take_query_offset(given.query_offset, shape_);
+  visibility_.default_to_lower_right();
+  with_float_type(dtype(), [&](auto zero) { check_attention(who_, problem<decltype(zero)>()); });
+}
+
+ArrayArgument AttentionCall::required_array(const char* name, nb::handle object) const {
+  if (object.is_none()) throw DTypeError(who_ + ": " + name + " must be a numpy array, got NoneType");
+  return ArrayArgument(who_, name, object);
+}
+
+void AttentionCall::take_queries(nb::handle given, const CachedKeys& cached) {
+  q = required_array("q", given);
+  require_dtype(q, cached.dtype, "the cache");
+  check_shape(who_, "q", q.shape(), {{"batch", cached.batch}, {"heads"}, {"seq_q"}, {"head_dim", cached.head_dim}});
+  shape_ = {cached.batch,  q.shape()[1],    cached.kv_heads,  q.shape()[2],
+            cached.seq_kv, cached.head_dim, cached.v_head_dim};
+}
+
 void AttentionCall::take_inputs(const AttentionHandles& given) {
-  const auto take = [&](const char* name, nb::handle object) {
-    if (object.is_none()) throw DTypeError(who_ + ": " + name + " must be a numpy array, got NoneType");
-    return ArrayArgument(who_, name, object);
-  };
-  q = take("q", given.q);
-  k = take("k", given.k);
-  v = take("v", given.v);
+  q = required_array("q", given.q);
+  k = required_array("k", given.k);
+  v = required_array("v", given.v);
   require_float(q);
   require_same_dtype(k, q);
   require_same_dtype(v, q);

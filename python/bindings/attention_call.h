@@ -18,10 +18,19 @@ struct AttentionHandles {
       dropout, seed, batch_offset, head_offset;
 };
 
+// Keys and values that lie in a cache already: their type and sizes.
+struct CachedKeys {
+  DType dtype = DType::kFloat32;
+  Index batch = 0, kv_heads = 0, seq_kv = 0, head_dim = 0, v_head_dim = 0;
+};
+
 class AttentionCall {
  public:
   // Throws whatever is wrong with an argument, before anything is computed or allocated.
   AttentionCall(std::string_view who, const AttentionHandles& given);
+  // A call against a cache: k, v, kv_lengths and dropout are not taken, and query rows stand at the end unless told
+  // otherwise. Of keys and values the problem has the sizes alone.
+  AttentionCall(std::string_view who, const AttentionHandles& given, const CachedKeys& cached);
 
   std::string_view who() const { return who_; }
   DType dtype() const { return *q.dtype(); }
@@ -39,6 +48,10 @@ class AttentionCall {
   AttentionProblem<T> problem() const {
     AttentionProblem<T> problem;
     problem.inputs = {q.view<const T, 4>(), k.view<const T, 4>(), v.view<const T, 4>()};
+    if (!k.given()) {
+      problem.inputs.keys = {nullptr, {shape_.batch, shape_.kv_heads, shape_.seq_kv, shape_.head_dim}};
+      problem.inputs.values = {nullptr, {shape_.batch, shape_.kv_heads, shape_.seq_kv, shape_.v_head_dim}};
+    }
     problem.rule = {scale_, softcap_, bias.view<const T, 4>(), alibi_slopes.view<const Accumulated<T>, 1>(),
                     sinks.view<const Accumulated<T>, 1>()};
     problem.visibility = visibility_.visibility();
@@ -49,7 +62,9 @@ class AttentionCall {
   ArrayArgument q, k, v, bias, alibi_slopes, sinks;
 
  private:
+  ArrayArgument required_array(const char* name, nb::handle object) const;
   void take_inputs(const AttentionHandles& given);
+  void take_queries(nb::handle given, const CachedKeys& cached);
   void take_rule(const AttentionHandles& given);
   void take_dropout(const AttentionHandles& given);
 
@@ -64,10 +79,14 @@ class AttentionCall {
 template <class Body>
 decltype(auto) with_float_type(DType dtype, Body&& body) {
   switch (dtype) {
-    case DType::kFloat16: return body(float16{});
-    case DType::kBFloat16: return body(bfloat16{});
-    case DType::kFloat64: return body(double{});
-    default: return body(float{});
+    case DType::kFloat16:
+      return body(float16{});
+    case DType::kBFloat16:
+      return body(bfloat16{});
+    case DType::kFloat64:
+      return body(double{});
+    default:
+      return body(float{});
   }
 }
 

@@ -10,6 +10,7 @@
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
 #include "python/bindings/array_argument.h"
+#include "python/bindings/exclusive_use.h"
 #include "python/bindings/free_memory.h"
 #include "python/bindings/interruptible.h"
 #include "python/bindings/requested_outputs.h"
@@ -31,20 +32,7 @@ struct HeldOptions {
   ArrayArgument bias;
 };
 
-// Marks a layer as being inside a call that changes it. Taken and released under the GIL.
-class Inside {
- public:
-  Inside(bool& inside, const std::string& who) : inside_(inside) {
-    if (inside_) throw StateError(who + ": another thread is inside a training call of this layer");
-    inside_ = true;
-  }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  ~Inside() { inside_ = false; }
-
- private:
-  bool& inside_;
-};
+constexpr const char* kTrainingCall = "a training call of this layer";
 
 template <class T>
 class PythonLayerOf final : public PythonLayer {
@@ -101,7 +89,7 @@ class PythonLayerOf final : public PythonLayer {
   double forward_operations_ = 0;
   std::uint64_t training_forwards_ = 0;
   bool awaits_backward_ = false;
-  bool inside_ = false;
+  bool in_use_ = false;
 };
 
 template <class T>
@@ -178,7 +166,7 @@ void PythonLayerOf<T>::run_forward(const ArrayArgument& x, const ArrayArgument& 
     });
   };
   if (!training) return run(options, nullptr);
-  const Inside inside(inside_, config().who);
+  const ExclusiveUse use(in_use_, config().who, kTrainingCall);
   awaits_backward_ = false;
   held_ = std::move(options);
   forward_operations_ = operations(shape);
@@ -191,7 +179,7 @@ template <class T>
 nb::object PythonLayerOf<T>::backward(nb::handle grad_out_given) {
   const std::string who = config().who + ".backward";
   if (!training) throw StateError(who + ": the layer is in eval mode; call train() before the forward");
-  const Inside inside(inside_, config().who);
+  const ExclusiveUse use(in_use_, config().who, kTrainingCall);
   if (!awaits_backward_) throw StateError(who + ": needs a forward in training mode, once for each backward");
   const ArrayArgument grad_out = required_array(who, "grad_out", grad_out_given, dtype());
   const Shape<3> x_shape = activations_.x.shape();

@@ -128,8 +128,8 @@ void RequestedOutputs::fill_views(const AttentionShape& shape, TensorView<T, 4>&
   }
 }
 
-#define HEADWISE_FILL_VIEWS(T)                                                                        \
-  template void RequestedOutputs::fill_views(const AttentionShape&, TensorView<T, 4>&, bool&,         \
+#define HEADWISE_FILL_VIEWS(T)                                                                \
+  template void RequestedOutputs::fill_views(const AttentionShape&, TensorView<T, 4>&, bool&, \
                                              AttentionStatistics<Accumulated<T>>&) const;
 HEADWISE_FILL_VIEWS(float)
 HEADWISE_FILL_VIEWS(double)

@@ -29,7 +29,8 @@ class RequestedOutputs {
   void check_positions(const VisibilityArguments& visibility, const AttentionShape& shape) const;
   void add_to(MemoryRequest& request, const AttentionShape& shape, DType dtype) const;
 
-  // Makes the arrays: weights of like's type, statistics of its accumulated type. Afterwards views<T>() and the two results are valid.
+  // Makes the arrays: weights of like's type, statistics of its accumulated type. Afterwards views<T>() and the two
+  // results are valid.
   void allocate(const AttentionShape& shape, const ArrayArgument& like);
   template <class T>
   void fill_views(const AttentionShape& shape, TensorView<T, 4>& weights, bool& after_dropout,

@@ -102,6 +102,10 @@ void VisibilityArguments::take_kv_lengths(nb::handle kv_lengths) {
   kv_lengths_.reserve(1);  // an empty list has an address too: it was given
 }
 
+void VisibilityArguments::default_to_lower_right() {
+  if (alignment_ == Alignment::kSelf) alignment_ = Alignment::kLowerRight;
+}
+
 void VisibilityArguments::require_positions(std::string_view what, const AttentionShape& shape) const {
   if (alignment_ != Alignment::kSelf || shape.seq_q == shape.seq_kv) return;
   const bool named = names_ == AlignmentNames::kTaken;

@@ -28,6 +28,8 @@ class VisibilityArguments {
   // After take_causal: an alignment by name and an offset exclude each other.
   void take_query_offset(nb::handle query_offset, const AttentionShape& shape);
   void take_kv_lengths(nb::handle kv_lengths);
+  // The last query row stands at the last key, unless an alignment or an offset was given.
+  void default_to_lower_right();
 
   // Throws ArgumentError when `what` needs positions that nobody stated.
   void require_positions(std::string_view what, const AttentionShape& shape) const;

@@ -65,9 +65,12 @@ def attention(
     """Multi-head attention: weights = softmax(softcap(scale * q k^T) + bias, masked); context = dropout(weights) v.
 
     Axes: batch, heads, seq_q, seq_kv, head_dim, v_head_dim; kv_heads divides heads, and query head h reads key head
-    h // (heads // kv_heads). Arrays are numpy arrays of one type, float32 or float64, of any strides, and may be empty;
-    anything else is an error, never a cast. A key that is hidden from a query is not read, and a row that sees no key
-    has context 0.
+    h // (heads // kv_heads). Arrays are numpy arrays of one type, of any strides, and may be empty; anything else is an
+    error, never a cast. A key that is hidden from a query is not read, and a row that sees no key has context 0.
+
+    The type is float32, float64, float16, or the bfloat16 of the package ml_dtypes. The 16-bit types are storage:
+    numbers are widened exactly, the work is done in float32, and each result is rounded once. With them alibi_slopes
+    and sinks, lse, statistics, and the gradients of slopes and sinks are float32; all else is of q's type.
 
     Args:
         q: (batch, heads, seq_q, head_dim).
@@ -82,8 +85,8 @@ def attention(
         kv_lengths: (batch,) integers in 0..seq_kv; keys from there on do not exist.
         scale: 1 / sqrt(head_dim) unless given.
         softcap: score -> softcap * tanh(score / softcap), above 0.
-        alibi_slopes: (heads,), q's type; adds -slope * |position - j|.
-        sinks: (heads,), q's type; one more score in each row's softmax, with no value behind it.
+        alibi_slopes: (heads,), q's type, float32 beside a 16-bit q; adds -slope * |position - j|.
+        sinks: (heads,), of the type of alibi_slopes; one more score in each row's softmax, with no value behind it.
         dropout: probability in [0, 1) that a weight is dropped; above 0 it needs seed.
         seed: integer in 0..2**64-1. The dropped weights depend on it, on batch + batch_offset, head + head_offset,
             position and key, and on nothing else.
@@ -101,7 +104,7 @@ def attention(
 
     Raises:
         ValueError: shapes or values that do not fit. TypeError: types. MemoryError: a result that does not fit into
-        free memory, before anything is computed. NotImplementedError: float16 and bfloat16, not served yet.
+        free memory, before anything is computed.
     """
     result = _headwise.attention(
         q,

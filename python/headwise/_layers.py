@@ -211,7 +211,7 @@ class MultiHeadAttention(AttentionLayer):
         head_dim: width of one head, d_out // num_heads unless given; free only with out_proj.
         init: "torch_linear" (equal to torch.manual_seed(seed) and the book's class), "torch_mha" or "gpt2".
         seed: of the initial weights and of dropout; a fresh one unless given.
-        dtype: "float32" or "float64".
+        dtype: "float32" or "float64"; layers hold no 16-bit numbers.
     """
 
     def __init__(

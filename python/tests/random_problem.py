@@ -41,6 +41,7 @@ def random_problem(seed, dtype):
     k = strided(rng, (batch, kv_heads, seq_kv, head_dim), dtype)
     v = strided(rng, (batch, kv_heads, seq_kv, v_head_dim), dtype)
     options, shape = {}, (batch, heads, seq_q, seq_kv)
+    sums = "f8" if np.dtype(dtype).itemsize == 8 else "f4"
 
     def sometimes(probability=0.35):
         return rng.random() < probability
@@ -60,7 +61,7 @@ def random_problem(seed, dtype):
     if has_positions and sometimes():
         options["window"] = (int(rng.integers(-1, 6)), int(rng.integers(-1, 6)))
     if has_positions and sometimes():
-        options["alibi_slopes"] = rng.random(heads).astype(dtype)
+        options["alibi_slopes"] = rng.random(heads).astype(sums)
     if sometimes():
         options["mask"] = rng.random(score_shape(rng, shape)) < 0.7
     if sometimes():
@@ -72,7 +73,7 @@ def random_problem(seed, dtype):
     if sometimes():
         options["softcap"] = float(rng.uniform(0.5, 3))
     if sometimes():
-        options["sinks"] = rng.normal(size=heads).astype(dtype)
+        options["sinks"] = rng.normal(size=heads).astype(sums)
     if sometimes():
         options["dropout"] = float(rng.uniform(0, 0.9))
         options["seed"] = int(rng.integers(0, 2**63)) * 2 + 1
@@ -83,7 +84,7 @@ def random_problem(seed, dtype):
 def widened(q, k, v, options):
     """The same problem in float64."""
     wide = {
-        name: value.astype("f8") if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
+        name: value.astype("f8") if isinstance(value, np.ndarray) and value.dtype.kind in "fV" else value
         for name, value in options.items()
     }
     return q.astype("f8"), k.astype("f8"), v.astype("f8"), wide

@@ -79,8 +79,8 @@ CONSTRUCTION = [
     ),
     (
         lambda: headwise.MultiHeadAttention(3, 4, dtype=np.float16),
-        NotImplementedError,
-        f"{MHA}: float16 is not served yet; dtype must be float32 or float64",
+        TypeError,
+        f"{MHA}: dtype must be float32 or float64, got float16",
     ),
     (
         lambda: headwise.MultiHeadAttention(3, 4, dtype="int32"),
@@ -135,8 +135,8 @@ CALLS = [
     ),
     (
         lambda: layer()(X.astype("f2")),
-        NotImplementedError,
-        f"{MHA}: float16 is not served yet; x must be float32 like the weights",
+        TypeError,
+        f"{MHA}: x must be float32 like the weights, got float16",
     ),
     (lambda: layer()(X[0]), ValueError, f"{MHA}: x must be (batch, seq, d_in=3), got (5, 3)"),
     (
