@@ -24,6 +24,8 @@ class KvCache {
  public:
   // Throws ShapeError when a size is negative, std::bad_alloc when the memory cannot be had.
   explicit KvCache(const KvCacheShape& shape);
+  KvCache(KvCache&&) noexcept = default;
+  KvCache& operator=(KvCache&&) noexcept = default;
 
   const KvCacheShape& shape() const { return shape_; }
   // Keys held, per batch entry.

@@ -6,8 +6,10 @@
 #include "python/bindings/command_binding.h"
 #include "python/bindings/encoder_binding.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/kv_cache_binding.h"
 #include "python/bindings/layer_binding.h"
 #include "python/bindings/layer_file_binding.h"
+#include "python/bindings/linear_binding.h"
 #include "python/bindings/runtime_binding.h"
 #include "python/bindings/saved_attention.h"
 
@@ -15,6 +17,8 @@ NB_MODULE(_headwise, module) {
   headwise::python::register_errors();
   headwise::python::bind_saved_attention(module);
   headwise::python::bind_attention(module);
+  headwise::python::bind_kv_cache(module);
+  headwise::python::bind_linear(module);
   headwise::python::bind_layers(module);
   headwise::python::bind_layer_files(module);
   headwise::python::bind_encoder(module);

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Multi-head attention for CPUs: exact, trainable, inspectable, and the same bits everywhere.
 
-`attention` and `attention_backward` work on numpy arrays (batch, heads, seq, head_dim). The layers take x
+`attention` and `attention_backward` work on numpy arrays (batch, heads, seq, head_dim); `KvCache` keeps keys and values
+for decoding. The layers take x
 (batch, seq, d_in): `MultiHeadAttention`, `CausalSelfAttention`, `MultiHeadAttentionWrapper`, `MultiHeadAttentionLayer`.
 """
 
 from ._attention import AttentionGradients, AttentionResult, attention, attention_backward
 from ._headwise import __version__
-from ._later import KvCache, attention_varlen, view
+from ._kv_cache import KvCache
+from ._later import attention_varlen, view
 from ._layers import (
     CausalSelfAttention,
     LayerResult,

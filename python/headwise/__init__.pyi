@@ -32,6 +32,8 @@ __all__ = [
 __version__: str
 
 _Float = TypeVar("_Float", np.float32, np.float64)
+_Storage = TypeVar("_Storage", np.float16, np.float32, np.float64)  # and ml_dtypes' bfloat16, which numpy types as Any
+_Sums = NDArray[np.float32] | NDArray[np.float64]  # float32 beside a 16-bit q
 _Integers = NDArray[np.integer[Any]] | Sequence[int]
 _Causal = bool | Literal["upper_left", "lower_right"]
 _Weights = bool | Literal["after_dropout"]
@@ -61,20 +63,20 @@ class LayerResult(NamedTuple):
 
 @overload
 def attention(
-    q: NDArray[_Float],
-    k: NDArray[_Float],
-    v: NDArray[_Float],
+    q: NDArray[_Storage],
+    k: NDArray[_Storage],
+    v: NDArray[_Storage],
     *,
     mask: NDArray[np.bool_] | None = None,
-    bias: NDArray[_Float] | None = None,
+    bias: NDArray[_Storage] | None = None,
     causal: _Causal = False,
     query_offset: int | _Integers | None = None,
     window: tuple[int, int] | None = None,
     kv_lengths: _Integers | None = None,
     scale: float | None = None,
     softcap: float | None = None,
-    alibi_slopes: NDArray[_Float] | None = None,
-    sinks: NDArray[_Float] | None = None,
+    alibi_slopes: _Sums | None = None,
+    sinks: _Sums | None = None,
     dropout: float = 0.0,
     seed: int | None = None,
     batch_offset: int = 0,
@@ -83,24 +85,24 @@ def attention(
     return_weights: Literal[False] = False,
     stats: Literal[False] | None = None,
     save: Literal[False] = False,
-    out: NDArray[_Float] | None = None,
-) -> NDArray[_Float]: ...
+    out: NDArray[_Storage] | None = None,
+) -> NDArray[_Storage]: ...
 @overload
 def attention(
-    q: NDArray[_Float],
-    k: NDArray[_Float],
-    v: NDArray[_Float],
+    q: NDArray[_Storage],
+    k: NDArray[_Storage],
+    v: NDArray[_Storage],
     *,
     mask: NDArray[np.bool_] | None = None,
-    bias: NDArray[_Float] | None = None,
+    bias: NDArray[_Storage] | None = None,
     causal: _Causal = False,
     query_offset: int | _Integers | None = None,
     window: tuple[int, int] | None = None,
     kv_lengths: _Integers | None = None,
     scale: float | None = None,
     softcap: float | None = None,
-    alibi_slopes: NDArray[_Float] | None = None,
-    sinks: NDArray[_Float] | None = None,
+    alibi_slopes: _Sums | None = None,
+    sinks: _Sums | None = None,
     dropout: float = 0.0,
     seed: int | None = None,
     batch_offset: int = 0,
@@ -109,30 +111,99 @@ def attention(
     return_weights: _Weights = False,
     stats: _Stats = None,
     save: bool = False,
-    out: NDArray[_Float] | None = None,
+    out: NDArray[_Storage] | None = None,
 ) -> Any: ...  # an AttentionResult, if any more than the context is asked for
 def attention_backward(
-    grad_context: NDArray[_Float],
-    q: NDArray[_Float],
-    k: NDArray[_Float],
-    v: NDArray[_Float],
+    grad_context: NDArray[_Storage],
+    q: NDArray[_Storage],
+    k: NDArray[_Storage],
+    v: NDArray[_Storage],
     *,
     saved: SavedAttention | None = None,
     mask: NDArray[np.bool_] | None = None,
-    bias: NDArray[_Float] | None = None,
+    bias: NDArray[_Storage] | None = None,
     causal: _Causal = False,
     query_offset: int | _Integers | None = None,
     window: tuple[int, int] | None = None,
     kv_lengths: _Integers | None = None,
     scale: float | None = None,
     softcap: float | None = None,
-    alibi_slopes: NDArray[_Float] | None = None,
-    sinks: NDArray[_Float] | None = None,
+    alibi_slopes: _Sums | None = None,
+    sinks: _Sums | None = None,
     dropout: float = 0.0,
     seed: int | None = None,
     batch_offset: int = 0,
     head_offset: int = 0,
 ) -> AttentionGradients: ...
+
+class KvCache:
+    def __init__(
+        self,
+        batch: int,
+        kv_heads: int,
+        capacity: int,
+        head_dim: int,
+        v_head_dim: int | None = None,
+        *,
+        dtype: DTypeLike = "float32",
+    ) -> None: ...
+    def append(self, k: NDArray[_Storage], v: NDArray[_Storage], counts: _Integers | None = None) -> None: ...
+    @overload
+    def attend(
+        self,
+        q: NDArray[_Storage],
+        *,
+        mask: NDArray[np.bool_] | None = None,
+        bias: NDArray[_Storage] | None = None,
+        causal: _Causal = True,
+        query_offset: int | _Integers | None = None,
+        window: tuple[int, int] | None = None,
+        scale: float | None = None,
+        softcap: float | None = None,
+        alibi_slopes: _Sums | None = None,
+        sinks: _Sums | None = None,
+        return_lse: Literal[False] = False,
+        return_weights: Literal[False] = False,
+        stats: Literal[False] | None = None,
+        out: NDArray[_Storage] | None = None,
+    ) -> NDArray[_Storage]: ...
+    @overload
+    def attend(
+        self,
+        q: NDArray[_Storage],
+        *,
+        mask: NDArray[np.bool_] | None = None,
+        bias: NDArray[_Storage] | None = None,
+        causal: _Causal = True,
+        query_offset: int | _Integers | None = None,
+        window: tuple[int, int] | None = None,
+        scale: float | None = None,
+        softcap: float | None = None,
+        alibi_slopes: _Sums | None = None,
+        sinks: _Sums | None = None,
+        return_lse: bool = False,
+        return_weights: _Weights = False,
+        stats: _Stats = None,
+        out: NDArray[_Storage] | None = None,
+    ) -> Any: ...  # an AttentionResult, if any more than the context is asked for
+    def truncate(self, length: int) -> None: ...
+    def reset(self) -> None: ...
+    @property
+    def lengths(self) -> NDArray[np.int64]: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def kv_heads(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
+    @property
+    def v_head_dim(self) -> int: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def nbytes(self) -> int: ...
 
 class _AttentionLayer:
     @overload
@@ -284,8 +355,4 @@ def attention_varlen(
     cu_seqlens_k: _Integers,
     **options: Any,
 ) -> NoReturn: ...
-
-class KvCache:
-    def __init__(self, *arguments: Any, **options: Any) -> None: ...
-
 def view(trace: Any, path: _Path | None = None) -> NoReturn: ...

@@ -13,13 +13,6 @@ def attention_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, **options):
     raise not_served("attention_varlen")
 
 
-class KvCache:
-    """Keys and values of the tokens so far, for decoding. Not served yet."""
-
-    def __init__(self, *arguments, **options):
-        raise not_served("KvCache")
-
-
 def view(trace, path=None):
     """One self-contained page that shows a trace. Not served yet."""
     raise not_served("view")

@@ -18,8 +18,15 @@ ALIGNMENT = 'give query_offset, causal="upper_left" or causal="lower_right"'
 OFFSETS = "-9007199254740992..9007199254740992"
 
 
-def unaligned(shape):
-    return np.zeros(4 * int(np.prod(shape)) + 1, "u1")[1:].view("f4").reshape(shape)
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+def unaligned(shape, dtype="f4"):
+    return np.zeros(np.dtype(dtype).itemsize * int(np.prod(shape)) + 1, "u1")[1:].view(dtype).reshape(shape)
+
+
+def narrow(dtype):
+    return {"q": Q.astype(dtype), "k": K.astype(dtype), "v": V.astype(dtype)}
 
 
 def read_only_out():
@@ -40,20 +47,49 @@ ATTENTION = [
         TypeError,
         "attention: q must be a numpy array, got numpy.ma.MaskedArray",
     ),
-    ({"q": Q.astype("i8")}, TypeError, "attention: q must be float32 or float64, got int64"),
-    ({"q": Q.astype("c8")}, TypeError, "attention: q must be float32 or float64, got complex64"),
-    ({"q": Q.astype(">f4")}, TypeError, "attention: q must be float32 or float64, got >f4"),
+    ({"q": Q.astype("i8")}, TypeError, "attention: q must be float32, float64, float16 or bfloat16, got int64"),
+    ({"q": Q.astype("c8")}, TypeError, "attention: q must be float32, float64, float16 or bfloat16, got complex64"),
+    ({"q": Q.astype(">f4")}, TypeError, "attention: q must be float32, float64, float16 or bfloat16, got >f4"),
     ({"k": K.astype("f8")}, TypeError, "attention: k must be float32 like q, got float64"),
     ({"v": V.astype("f8")}, TypeError, "attention: v must be float32 like q, got float64"),
+    ({"q": Q.astype("f2")}, TypeError, "attention: k must be float16 like q, got float32"),
+    ({"q": Q.astype(BF16)}, TypeError, "attention: k must be bfloat16 like q, got float32"),
     (
-        {"q": Q.astype("f2")},
-        NotImplementedError,
-        "attention: float16 is not served yet; q must be float32 or float64",
+        {"q": Q.astype(BF16.newbyteorder())},
+        TypeError,
+        "attention: q must be float32, float64, float16 or bfloat16, got >V2",
     ),
     (
-        {"q": Q.astype(ml_dtypes.bfloat16)},
-        NotImplementedError,
-        "attention: bfloat16 is not served yet; q must be float32 or float64",
+        {"q": Q.astype(ml_dtypes.float8_e4m3fn)},
+        TypeError,
+        "attention: q must be float32, float64, float16 or bfloat16, got float8_e4m3fn",
+    ),
+    ({**narrow(BF16), "v": V.astype("f2")}, TypeError, "attention: v must be bfloat16 like q, got float16"),
+    (
+        {**narrow("f2"), "bias": np.zeros((5, 7), "f4")},
+        TypeError,
+        "attention: bias must be float16 like q, got float32",
+    ),
+    (
+        {**narrow("f2"), "sinks": np.zeros(4, "f2")},
+        TypeError,
+        "attention: sinks must be float32 beside float16 q, got float16",
+    ),
+    (
+        {**narrow(BF16), "alibi_slopes": np.zeros(4, BF16), "query_offset": 0},
+        TypeError,
+        "attention: alibi_slopes must be float32 beside bfloat16 q, got bfloat16",
+    ),
+    (
+        {**narrow(BF16), "out": np.zeros((2, 4, 5, 6), "f4")},
+        TypeError,
+        "attention: out must be bfloat16 like q, got float32",
+    ),
+    (
+        {"q": unaligned(Q.shape, "f2"), "k": K.astype("f2"), "v": V.astype("f2")},
+        ValueError,
+        "attention: q must be aligned (address and strides in multiples of its 2 bytes an element), got an unaligned "
+        "view",
     ),
     (
         {"q": unaligned(Q.shape)},
@@ -277,6 +313,11 @@ BACKWARD = [
         "attention_backward: grad_context must be float32 like q, got float64",
     ),
     (
+        {**narrow(BF16)},
+        TypeError,
+        "attention_backward: grad_context must be bfloat16 like q, got float32",
+    ),
+    (
         {"grad": None},
         TypeError,
         "attention_backward: grad_context must be a numpy array, got NoneType",
@@ -340,7 +381,7 @@ def test_more_memory_than_is_free_is_refused_before_anything_is_computed():
     )
 
 
-@pytest.mark.parametrize("name", ["attention_varlen", "KvCache", "view"])
+@pytest.mark.parametrize("name", ["attention_varlen", "view"])
 def test_a_name_whose_time_has_not_come_refuses_the_call(name):
     arguments = [None] * (5 if name == "attention_varlen" else 1)
     with pytest.raises(NotImplementedError, match=f"^headwise.{name} is not served yet$"):
