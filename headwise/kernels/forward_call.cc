@@ -166,7 +166,6 @@ class ForwardCall {
     work.place = frame.take<RowPlace>(work.rows);
     const Index d = shape_.head_dim, height = tile_shape_.rows;
     work.queries = frame.take<A>(round_up(work.rows, height) * d);
-    std::fill_n(work.queries, round_up(work.rows, height) * d, A{0});
     const A scale = score_scale(problem_.rule, shape_);
     Index r = 0;
     for (Index n = 0; n < work.range.heads; ++n) {
@@ -177,10 +176,10 @@ class ForwardCall {
         const Index i = work.range.first_row + n_row;
         work.row[r] = tile_row(problem_, shape_, work.batch, h, i, stream);
         work.place[r] = {work.batch, h, i};
-        const TensorView<const T, 1> query = problem_.inputs.queries.select(0, work.batch).select(0, h).select(0, i);
-        A* sliver = work.queries + r / height * height * d + r % height;
-        for (Index k = 0; k < d; ++k) sliver[k * height] = widen<A>(query.data()[k * query.stride(0)]) * scale;
       }
+      const auto queries = problem_.inputs.queries.select(0, work.batch).select(0, h);
+      const Index first = work.range.first_row, last = first + work.range.rows_per_head;
+      pack_slivers(rows_of(queries, first, last), height, scale, work.queries, r - work.range.rows_per_head);
     }
     const auto [first, last] = blocks_of_rows(work.batch, work.range.first_row, work.range.rows_per_head);
     work.first_block = first;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "headwise/tensor/half.h"
 
@@ -21,22 +23,66 @@ inline std::uint64_t not_finite(double value) {
 template <class A>
 using Flag = decltype(not_finite(A{}));
 
-// One panel whose columns are strided and whose rows are dense: a transpose, 8 columns at a time.
+// Four floats; every compiler that builds the kernels has this, with or without vector instructions.
+using Float4 = float __attribute__((vector_size(16)));
+using Int4 = std::int32_t __attribute__((vector_size(16)));
+
+inline Float4 load4(const float* from) {
+  Float4 value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+inline void store4(float* to, Float4 value) { std::memcpy(to, &value, sizeof value); }
+
+// to[k * width + c] = from[c * stride + k] * factor for 4 columns and 4 k; returns lanes of -1 where not finite.
+inline Int4 transpose4(const float* from, Index stride, float factor, float* to, Index width) {
+  constexpr Int4 kExponent = {0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000};
+  const Float4 r0 = load4(from) * factor, r1 = load4(from + stride) * factor;
+  const Float4 r2 = load4(from + 2 * stride) * factor, r3 = load4(from + 3 * stride) * factor;
+  const auto bad = [&](Float4 row) { return (std::bit_cast<Int4>(row) & kExponent) == kExponent; };
+  const Int4 flags = bad(r0) | bad(r1) | bad(r2) | bad(r3);
+  const Float4 low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+  const Float4 low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5), high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+  store4(to, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
+  store4(to + width, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
+  store4(to + 2 * width, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
+  store4(to + 3 * width, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
+  return flags;
+}
+
+// to[k * width + c] = from[c * column_stride + k * stride] * factor for c < count, k < depth.
 template <class T, class A>
-Flag<A> transpose_panel(const Matrix<T>& source, Index first, Index count, Index width, A* panel) {
+Flag<A> transpose(const T* from, Index column_stride, Index stride, Index count, Index depth, A factor, A* to,
+                  Index width) {
   Flag<A> bad = 0;
-  constexpr Index kDepthRun = 16;
-  for (Index k0 = 0; k0 < source.rows; k0 += kDepthRun) {
-    const Index k1 = std::min(k0 + kDepthRun, source.rows);
-    for (Index c = 0; c < count; ++c) {
-      const T* column = source.data + (first + c) * source.column_stride;
-      for (Index k = k0; k < k1; ++k) {
-        const A value = widen<A>(column[k * source.row_stride]);
-        bad |= not_finite(value);
-        panel[k * width + c] = value;
+  Index quads = 0;
+  if constexpr (std::is_same_v<T, float>) {
+    if (stride == 1) {
+      quads = count / 4 * 4;
+      Int4 flags = {0, 0, 0, 0};
+      const Index whole = depth / 4 * 4;
+      for (Index k = 0; k < whole; k += 4) {
+        for (Index c = 0; c < quads; c += 4) {
+          flags |= transpose4(from + c * column_stride + k, column_stride, factor, to + k * width + c, width);
+        }
+      }
+      if ((flags[0] | flags[1] | flags[2] | flags[3]) != 0) bad = 1;
+      for (Index k = whole; k < depth; ++k) {
+        for (Index c = 0; c < quads; ++c) {
+          const float value = from[c * column_stride + k] * factor;
+          bad |= not_finite(value);
+          to[k * width + c] = value;
+        }
       }
     }
-    for (Index k = k0; k < k1; ++k) std::fill(panel + k * width + count, panel + (k + 1) * width, A{0});
+  }
+  for (Index c = quads; c < count; ++c) {
+    const T* column = from + c * column_stride;
+    for (Index k = 0; k < depth; ++k) {
+      const A value = widen<A>(column[k * stride]) * factor;
+      bad |= not_finite(value);
+      to[k * width + c] = value;
+    }
   }
   return bad;
 }
@@ -53,9 +99,14 @@ Flag<A> copy_panel(const Matrix<T>& source, Index first, Index count, Index widt
       bad |= not_finite(value);
       out[c] = value;
     }
-    std::fill(out + count, out + width, A{0});
   }
   return bad;
+}
+
+// Columns [count, width) of a panel.
+template <class A>
+void clear_columns(A* panel, Index depth, Index count, Index width) {
+  for (Index k = 0; count < width && k < depth; ++k) std::fill(panel + k * width + count, panel + (k + 1) * width, A{0});
 }
 
 }  // namespace
@@ -67,37 +118,33 @@ bool pack_panels(const Matrix<T>& source, const PanelLayout& layout, Index depth
     const Index first = p * layout.width, width = layout.width_of(p);
     const Index count = std::min(width, source.columns - first);
     A* panel = panels + layout.offset(p, depth);
-    bad |= source.column_stride == 1 ? copy_panel(source, first, count, width, panel)
-                                       : transpose_panel(source, first, count, width, panel);
-    std::fill(panel + source.rows * width, panel + depth * width, A{0});
+    bad |= source.column_stride == 1
+               ? copy_panel(source, first, count, width, panel)
+               : transpose(source.data + first * source.column_stride, source.column_stride, source.row_stride, count,
+                           source.rows, A{1}, panel, width);
+    clear_columns(panel, source.rows, count, width);
   }
   return bad == 0;
 }
 
 template <class T, class A>
-bool pack_slivers(const Matrix<T>& source, Index tile_rows, A factor, A* slivers) {
+bool pack_slivers(const Matrix<T>& source, Index tile_rows, A factor, A* slivers, Index first_row) {
   Flag<A> bad = 0;
-  for (Index first = 0; first < source.rows; first += tile_rows) {
-    A* sliver = slivers + first * source.columns;
-    const Index count = std::min(tile_rows, source.rows - first);
-    for (Index row = 0; row < count; ++row) {
-      const T* from = source.data + (first + row) * source.row_stride;
-      for (Index k = 0; k < source.columns; ++k) {
-        const A value = widen<A>(from[k * source.column_stride]) * factor;
-        bad |= not_finite(value);
-        sliver[k * tile_rows + row] = value;
-      }
-    }
-    for (Index row = count; row < tile_rows; ++row) {
-      for (Index k = 0; k < source.columns; ++k) sliver[k * tile_rows + row] = 0;
-    }
+  for (Index row = 0; row < source.rows;) {
+    const Index at = first_row + row, within = at % tile_rows;
+    const Index count = std::min(tile_rows - within, source.rows - row);
+    A* sliver = slivers + (at - within) * source.columns;
+    bad |= transpose(source.data + row * source.row_stride, source.row_stride, source.column_stride, count,
+                     source.columns, factor, sliver + within, tile_rows);
+    row += count;
+    if (row == source.rows) clear_columns(sliver, source.columns, within + count, tile_rows);
   }
   return bad == 0;
 }
 
-#define HEADWISE_PANELS(T, A)                                                       \
-  template bool pack_panels(const Matrix<T>&, const PanelLayout&, Index, A*);       \
-  template bool pack_slivers(const Matrix<T>&, Index, A, A*);
+#define HEADWISE_PANELS(T, A)                                                 \
+  template bool pack_panels(const Matrix<T>&, const PanelLayout&, Index, A*); \
+  template bool pack_slivers(const Matrix<T>&, Index, A, A*, Index);
 HEADWISE_PANELS(float, float)
 HEADWISE_PANELS(double, double)
 HEADWISE_PANELS(float16, float)

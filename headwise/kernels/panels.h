@@ -36,16 +36,17 @@ struct Matrix {
   Index rows = 0, columns = 0, row_stride = 0, column_stride = 0;
 };
 
-// Packs a matrix (k, column) into panels of depth `depth` (>= its rows; the rest is 0). The layout may have more columns
-// than the matrix, up to its last panel; they are 0. Returns true when
-// every element is finite. T is widened exactly.
+// Packs a matrix (k, column) into panels of depth `depth`; rows from the matrix's own count on are left as they are. The
+// layout may have more columns than the matrix, up to its last panel; they are 0. T is widened exactly. Returns true when
+// every element is finite.
 template <class T, class A>
 bool pack_panels(const Matrix<T>& source, const PanelLayout& layout, Index depth, A* panels);
 
-// Packs a matrix (row, k) times `factor` into slivers of `tile_rows`; sliver s begins at slivers + s * tile_rows * columns.
-// Rows beyond the matrix are 0. Each product is rounded once; factor 1 is exact. Returns true when all is finite.
+// Packs a matrix (row, k) times `factor` into slivers of `tile_rows`, as rows first_row, first_row + 1, ...; sliver s begins
+// at slivers + s * tile_rows * columns. What the last sliver has beyond them is 0. Each product is rounded once; factor 1
+// is exact. Returns true when every product is finite.
 template <class T, class A>
-bool pack_slivers(const Matrix<T>& source, Index tile_rows, A factor, A* slivers);
+bool pack_slivers(const Matrix<T>& source, Index tile_rows, A factor, A* slivers, Index first_row = 0);
 
 }  // namespace headwise
 

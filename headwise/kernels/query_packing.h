@@ -73,8 +73,7 @@ struct QueryPacker {
 
     ScratchFrame frame;
     A* scaled = frame.take<A>(count * d);
-    const auto queries = rows_matrix(problem.inputs.queries, b, h, block);
-    widen_rows(queries, score_scale(problem.rule, shape), scaled);
+    widen_rows(rows_matrix(problem.inputs.queries, b, h, block), score_scale(problem.rule, shape), scaled);
     const Matrix<A> scaled_rows{scaled, count, d, d, 1};
     const auto grads = rows_matrix(grad_context, b, h, block);
     A* context_slivers = frame.take<A>(height * dv);
