@@ -2,6 +2,7 @@
 """Problems as data: one text line is checked and timed by every peer."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class Problem:
 
 def read_problems(path):
     problems = []
-    with open(path, encoding="utf-8") as lines:
+    with Path(path).open(encoding="utf-8") as lines:
         for line in lines:
             line = line.split("#")[0].strip()
             if not line:

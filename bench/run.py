@@ -2,7 +2,8 @@
 """headwise beside its peers: results are compared first, then rounds are interleaved A B A B.
 
 Usage: python bench/run.py [--problems FILE] [--threads N] [--rounds N] [--only NAME]...
-Prints a Markdown table: median time, spread (the middle half of the rounds), ratio to the fastest peer of the same rounds.
+Prints a Markdown table: median time, spread (the middle half of the rounds), ratio to the fastest peer of the same
+rounds.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks at the machine code of every register tile: its inner loop must hold all accumulators in registers.
 
-Usage: spill_check.py ARCHIVE. Exits 1 when a loop touches the stack with a vector or when the expected tiles are missing.
-A spilled tile runs three times slower and no result shows it, so this is checked without timing.
+Usage: spill_check.py ARCHIVE. Exits 1 when a loop touches the stack with a vector or when the expected tiles are
+missing. A spilled tile runs three times slower and no result shows it, so this is checked without timing.
 """
 
 import re
