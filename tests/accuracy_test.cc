@@ -23,7 +23,8 @@ struct Peaks {
 
 template <class T>
 Peaks peaks_of(const RandomProblem<T>& p, const AttentionProblem<double>& wide, const AttentionShape& s) {
-  Tensor<double, 4> keys({s.batch, s.kv_heads, s.seq_kv, s.head_dim}), values({s.batch, s.kv_heads, s.seq_kv, s.v_head_dim});
+  Tensor<double, 4> keys({s.batch, s.kv_heads, s.seq_kv, s.head_dim}),
+      values({s.batch, s.kv_heads, s.seq_kv, s.v_head_dim});
   Peaks peaks;
   for (Index b = 0; b < s.batch; ++b) {
     for (Index h = 0; h < s.heads; ++h) {
@@ -96,9 +97,11 @@ void run_cases(std::uint64_t first_seed, Index count) {
     AttentionOutputs<double> expected;
     expected.context = context.view();
     reference::attention_forward(wide.problem, s, expected);
-    reference::attention_backward(wide.problem, s, wide_grad.cview(), {queries.view(), keys.view(), values.view(), {}, {}, {}});
+    reference::attention_backward(wide.problem, s, wide_grad.cview(),
+                                  {queries.view(), keys.view(), values.view(), {}, {}, {}});
 
-    Tensor<T, 4> got_context(context.shape()), got_queries(queries.shape()), got_keys(keys.shape()), got_values(values.shape());
+    Tensor<T, 4> got_context(context.shape()), got_queries(queries.shape()), got_keys(keys.shape()),
+        got_values(values.shape());
     Tensor<T, 3> row_max({s.batch, s.heads, s.seq_q}), row_sum(row_max.shape());
     AttentionOutputs<T> outputs;
     outputs.context = got_context.view();

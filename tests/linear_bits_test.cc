@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The projection and its gradients: bits of the canonical program on every instruction set, values of plain loops in double.
+// The projection and its gradients: bits of the canonical program on every instruction set, values of plain loops in
+// double.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -23,10 +23,10 @@ class Dice {
   T of(std::initializer_list<T> values) {
     return *(values.begin() + pick(static_cast<Index>(values.size())));
   }
-  double uniform(double from, double to) { return from + (to - from) * (static_cast<double>(engine_() >> 11) * 0x1p-53); }
-  double normal() {
-    return std::sqrt(-2 * std::log(1 - uniform(0, 1))) * std::cos(6.283185307179586 * uniform(0, 1));
+  double uniform(double from, double to) {
+    return from + (to - from) * (static_cast<double>(engine_() >> 11) * 0x1p-53);
   }
+  double normal() { return std::sqrt(-2 * std::log(1 - uniform(0, 1))) * std::cos(6.283185307179586 * uniform(0, 1)); }
 
  private:
   std::mt19937_64 engine_;
@@ -200,8 +200,10 @@ struct RandomProblem {
     for (const TensorView<T, 4>& view : {queries.view, keys.view, values.view, grad_context.view}) {
       if (view.elements() == 0 || !dice.one_in(2)) continue;
       for (Index n = 0; n < 2; ++n) {
-        T& place = view(dice.pick(view.size(0)), dice.pick(view.size(1)), dice.pick(view.size(2)), dice.pick(view.size(3)));
-        place = value(dice.one_in(2) ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity());
+        T& place =
+            view(dice.pick(view.size(0)), dice.pick(view.size(1)), dice.pick(view.size(2)), dice.pick(view.size(3)));
+        place =
+            value(dice.one_in(2) ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity());
       }
     }
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checked entry points. The canonical program runs on machines without fused multiply-add in vectors, and when asked.
+// The checked entry points. The canonical program runs on machines without fused multiply-add in vectors, and when
+// asked.
 #include "headwise/kernels/attention.h"
 
 #include <string>
@@ -25,11 +26,16 @@ void check_outputs(const AttentionShape& s, const AttentionOutputs<T>& outputs) 
   const AttentionStatistics<Accumulated<T>>& stats = outputs.statistics;
   if (stats.top_keys) check_shape(who, "top_keys", stats.top_keys, {batch, heads, rows, {"k"}});
   if (stats.received) check_shape(who, "received", stats.received, {batch, heads, keys});
-  const std::pair<const char*, const TensorView<Accumulated<T>, 3>*> per_row[] = {
-      {"logsumexp", &outputs.logsumexp}, {"row_max", &outputs.row_max}, {"row_sum", &outputs.row_sum},
-      {"entropy", &stats.entropy},       {"max_weight", &stats.max_weight}, {"distance", &stats.distance},
-      {"self", &stats.self},             {"previous", &stats.previous},     {"next", &stats.next},
-      {"first", &stats.first}};
+  const std::pair<const char*, const TensorView<Accumulated<T>, 3>*> per_row[] = {{"logsumexp", &outputs.logsumexp},
+                                                                                  {"row_max", &outputs.row_max},
+                                                                                  {"row_sum", &outputs.row_sum},
+                                                                                  {"entropy", &stats.entropy},
+                                                                                  {"max_weight", &stats.max_weight},
+                                                                                  {"distance", &stats.distance},
+                                                                                  {"self", &stats.self},
+                                                                                  {"previous", &stats.previous},
+                                                                                  {"next", &stats.next},
+                                                                                  {"first", &stats.first}};
   for (const auto& [name, view] : per_row) {
     if (*view) check_shape(who, name, *view, {batch, heads, rows});
   }
@@ -124,8 +130,8 @@ void attention_backward(const AttentionProblem<T>& problem, TensorView<const T, 
   run_backward(problem, shape, grad_context, saved, gradients, execution, isa);
 }
 
-#define HEADWISE_ATTENTION(T)                                                                              \
-  template void attention_forward(const AttentionProblem<T>&, const AttentionOutputs<T>&, const Execution&); \
+#define HEADWISE_ATTENTION(T)                                                                                    \
+  template void attention_forward(const AttentionProblem<T>&, const AttentionOutputs<T>&, const Execution&);     \
   template void attention_backward(const AttentionProblem<T>&, TensorView<const T, 4>, const AttentionSaved<T>&, \
                                    const AttentionGradients<T>&, const Execution&);
 HEADWISE_ATTENTION(float)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Multi-head attention on views: weights = softmax(softcap(scale * q k^T) + bias, masked), context = dropout(weights) v.
+// Multi-head attention on views: weights = softmax(softcap(scale * q k^T) + bias, masked) and
+// context = dropout(weights) v.
 //
 // Axes: batch, heads, kv_heads (heads is a multiple of it; query head h reads kv head h / (heads / kv_heads)), seq_q,
 // seq_kv, head_dim, v_head_dim. Views may have any strides, zero included. T is float, double, float16 or bfloat16; the
@@ -32,9 +33,9 @@ struct AttentionInputs {
 // How a score is formed from a query and a key.
 template <class T>
 struct ScoreRule {
-  std::optional<double> scale;         // 1 / sqrt(head_dim) when not given
-  std::optional<double> softcap;       // score -> softcap * tanh(score / softcap); > 0
-  TensorView<const T, 4> bias;         // (batch|1, heads|1, seq_q|1, seq_kv|1), added after the softcap; -inf hides the key
+  std::optional<double> scale;    // 1 / sqrt(head_dim) when not given
+  std::optional<double> softcap;  // score -> softcap * tanh(score / softcap); > 0
+  TensorView<const T, 4> bias;    // (batch|1, heads|1, seq_q|1, seq_kv|1), added after the softcap; -inf hides the key
   TensorView<const Accumulated<T>, 1> alibi_slopes;  // (heads,): adds -slope * |position - key|
   TensorView<const Accumulated<T>, 1> sinks;         // (heads,): one more score per row, with no value behind it
 };
@@ -51,11 +52,11 @@ enum class Alignment : std::uint8_t {
 struct Visibility {
   bool causal = false;  // key <= position
   Alignment alignment = Alignment::kSelf;
-  std::span<const Index> query_offset;   // kOffset: one for all, or (batch,)
-  Index window_left = -1;                // position - key <= window_left; -1: unlimited
-  Index window_right = -1;               // key - position <= window_right; -1: unlimited
-  std::span<const Index> kv_lengths;     // (batch,): keys from there on do not exist; empty: all exist
-  TensorView<const bool, 4> mask;        // (batch|1, heads|1, seq_q|1, seq_kv|1), true = attend
+  std::span<const Index> query_offset;  // kOffset: one for all, or (batch,)
+  Index window_left = -1;               // position - key <= window_left; -1: unlimited
+  Index window_right = -1;              // key - position <= window_right; -1: unlimited
+  std::span<const Index> kv_lengths;    // (batch,): keys from there on do not exist; empty: all exist
+  TensorView<const bool, 4> mask;       // (batch|1, heads|1, seq_q|1, seq_kv|1), true = attend
 };
 
 // Which weights are dropped: a pure function of seed, call and absolute coordinates.
@@ -80,25 +81,27 @@ struct AttentionProblem {
 // in top_keys. A is Accumulated<T> of the call.
 template <class A>
 struct AttentionStatistics {
-  TensorView<A, 3> entropy;             // (batch, heads, seq_q), nats
-  TensorView<A, 3> max_weight;          // (batch, heads, seq_q)
-  TensorView<std::int64_t, 4> top_keys;  // (batch, heads, seq_q, k): keys by falling weight, ties by rising key, then -1
-  TensorView<A, 3> distance;            // (batch, heads, seq_q): mean of |position - key|
-  TensorView<A, 3> self;                // (batch, heads, seq_q): weight on key == position
-  TensorView<A, 3> previous;            // (batch, heads, seq_q): weight on key == position - 1
-  TensorView<A, 3> next;                // (batch, heads, seq_q): weight on key == position + 1
-  TensorView<A, 3> first;               // (batch, heads, seq_q): weight on key 0
-  TensorView<A, 3> received;            // (batch, heads, seq_kv): sum over the queries
+  TensorView<A, 3> entropy;     // (batch, heads, seq_q), nats
+  TensorView<A, 3> max_weight;  // (batch, heads, seq_q)
+  // (batch, heads, seq_q, k): keys by falling weight, ties by rising key, then -1
+  TensorView<std::int64_t, 4> top_keys;
+  TensorView<A, 3> distance;  // (batch, heads, seq_q): mean of |position - key|
+  TensorView<A, 3> self;      // (batch, heads, seq_q): weight on key == position
+  TensorView<A, 3> previous;  // (batch, heads, seq_q): weight on key == position - 1
+  TensorView<A, 3> next;      // (batch, heads, seq_q): weight on key == position + 1
+  TensorView<A, 3> first;     // (batch, heads, seq_q): weight on key 0
+  TensorView<A, 3> received;  // (batch, heads, seq_kv): sum over the queries
 };
 
 // Each view that is given is overwritten; none changes the bits of another.
 template <class T>
 struct AttentionOutputs {
-  TensorView<T, 4> context;          // (batch, heads, seq_q, v_head_dim); required
-  TensorView<Accumulated<T>, 3> logsumexp;        // (batch, heads, seq_q), sinks included; -inf for a row that sees no key
-  TensorView<Accumulated<T>, 3> row_max;          // (batch, heads, seq_q), sinks included; -inf for a row that sees no key
-  TensorView<Accumulated<T>, 3> row_sum;          // (batch, heads, seq_q), sum of exp(score - row_max); 0 for a row that sees no key
-  TensorView<T, 4> weights;          // (batch, heads, seq_q, seq_kv)
+  TensorView<T, 4> context;                 // (batch, heads, seq_q, v_head_dim); required
+  TensorView<Accumulated<T>, 3> logsumexp;  // (batch, heads, seq_q), sinks included; -inf for a row that sees no key
+  TensorView<Accumulated<T>, 3> row_max;    // (batch, heads, seq_q), sinks included; -inf for a row that sees no key
+  // (batch, heads, seq_q), sum of exp(score - row_max); 0 for a row that sees no key
+  TensorView<Accumulated<T>, 3> row_sum;
+  TensorView<T, 4> weights;  // (batch, heads, seq_q, seq_kv)
   bool weights_after_dropout = false;
   AttentionStatistics<Accumulated<T>> statistics;
 };
@@ -106,7 +109,7 @@ struct AttentionOutputs {
 // What backward needs of a forward.
 template <class T>
 struct AttentionSaved {
-  TensorView<const T, 4> context;  // (batch, heads, seq_q, v_head_dim)
+  TensorView<const T, 4> context;               // (batch, heads, seq_q, v_head_dim)
   TensorView<const Accumulated<T>, 3> row_max;  // (batch, heads, seq_q)
   TensorView<const Accumulated<T>, 3> row_sum;  // (batch, heads, seq_q)
 };
@@ -114,10 +117,10 @@ struct AttentionSaved {
 // Each view that is given is overwritten.
 template <class T>
 struct AttentionGradients {
-  TensorView<T, 4> queries;       // (batch, heads, seq_q, head_dim)
-  TensorView<T, 4> keys;          // (batch, kv_heads, seq_kv, head_dim)
-  TensorView<T, 4> values;        // (batch, kv_heads, seq_kv, v_head_dim)
-  TensorView<T, 4> bias;          // the bias's own shape: sums over its axes of length 1
+  TensorView<T, 4> queries;                    // (batch, heads, seq_q, head_dim)
+  TensorView<T, 4> keys;                       // (batch, kv_heads, seq_kv, head_dim)
+  TensorView<T, 4> values;                     // (batch, kv_heads, seq_kv, v_head_dim)
+  TensorView<T, 4> bias;                       // the bias's own shape: sums over its axes of length 1
   TensorView<Accumulated<T>, 1> alibi_slopes;  // (heads,)
   TensorView<Accumulated<T>, 1> sinks;         // (heads,)
 };
@@ -131,17 +134,17 @@ template <class T>
 void attention_forward(const AttentionProblem<T>& problem, const AttentionOutputs<T>& outputs,
                        const Execution& execution = {});
 
-// Gradients of sum(grad_context * context). grad_context: (batch, heads, seq_q, v_head_dim). The problem and `saved` must
-// be those of the forward. Throws as check_attention does ("attention_backward: ...").
+// Gradients of sum(grad_context * context). grad_context: (batch, heads, seq_q, v_head_dim). The problem and `saved`
+// must be those of the forward. Throws as check_attention does ("attention_backward: ...").
 template <class T>
 void attention_backward(const AttentionProblem<T>& problem, TensorView<const T, 4> grad_context,
                         const AttentionSaved<T>& saved, const AttentionGradients<T>& gradients,
                         const Execution& execution = {});
 
-#define HEADWISE_ATTENTION_EXTERN(T)                                                                              \
-  extern template AttentionShape check_attention(std::string_view, const AttentionProblem<T>&);                   \
+#define HEADWISE_ATTENTION_EXTERN(T)                                                                                \
+  extern template AttentionShape check_attention(std::string_view, const AttentionProblem<T>&);                     \
   extern template void attention_forward(const AttentionProblem<T>&, const AttentionOutputs<T>&, const Execution&); \
-  extern template void attention_backward(const AttentionProblem<T>&, TensorView<const T, 4>,                     \
+  extern template void attention_backward(const AttentionProblem<T>&, TensorView<const T, 4>,                       \
                                           const AttentionSaved<T>&, const AttentionGradients<T>&, const Execution&);
 HEADWISE_ATTENTION_EXTERN(float)
 HEADWISE_ATTENTION_EXTERN(double)

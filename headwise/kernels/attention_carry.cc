@@ -14,7 +14,8 @@ namespace headwise {
 namespace {
 
 template <class A>
-void check_carry(const char* who, const AttentionCarry<A>& carry, Index batch, Index heads, Index seq_q, Index v_head_dim) {
+void check_carry(const char* who, const AttentionCarry<A>& carry, Index batch, Index heads, Index seq_q,
+                 Index v_head_dim) {
   const Axis first{"batch", batch}, second{"heads", heads}, third{"seq_q", seq_q};
   check_shape(who, "carry context", carry.context, {first, second, third, {"v_head_dim", v_head_dim}});
   check_shape(who, "carry row_max", carry.row_max, {first, second, third});
@@ -36,7 +37,8 @@ void attention_accumulate(const AttentionProblem<T>& problem, const AttentionCar
     const WideProblem<A, T> wide(problem);
     return canonical::attention_accumulate(wide.problem, shape, carry, execution);
   }
-  run_forward(problem, shape, AttentionOutputs<T>{}, execution, isa, static_cast<const PackedStore<T>*>(nullptr), &carry);
+  run_forward(problem, shape, AttentionOutputs<T>{}, execution, isa, static_cast<const PackedStore<T>*>(nullptr),
+              &carry);
 }
 
 template <class T>
@@ -61,9 +63,9 @@ void attention_finish(const AttentionCarry<Accumulated<T>>& carry, const Dropout
   }
 }
 
-#define HEADWISE_CARRY(T)                                                                                          \
-  template void attention_accumulate(const AttentionProblem<T>&, const AttentionCarry<Accumulated<T>>&,            \
-                                     const Execution&);                                                            \
+#define HEADWISE_CARRY(T)                                                                               \
+  template void attention_accumulate(const AttentionProblem<T>&, const AttentionCarry<Accumulated<T>>&, \
+                                     const Execution&);                                                 \
   template void attention_finish(const AttentionCarry<Accumulated<T>>&, const DropoutRule&, const AttentionOutputs<T>&);
 HEADWISE_CARRY(float)
 HEADWISE_CARRY(double)

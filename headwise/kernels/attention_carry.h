@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over keys that come in parts: from a cache on several machines, from a ring, from a file. The parts are folded
-// left to right into a carry; the result has the bits of one call over all keys.
+// Attention over keys that come in parts: from a cache on several machines, from a ring, from a file. The parts are
+// folded left to right into a carry; the result has the bits of one call over all keys.
 //
 // A part begins at a key position that is a multiple of 256. Its problem counts positions from there: query_offset (as
-// Alignment::kOffset) minus the part's first key, and dropout.position_offset set to it. Sinks, if any, go with the first
-// part that a row sees, so give them with every part.
+// Alignment::kOffset) minus the part's first key, and dropout.position_offset set to it. Sinks, if any, go with the
+// first part that a row sees, so give them with every part.
 #ifndef HEADWISE_KERNELS_ATTENTION_CARRY_H_
 #define HEADWISE_KERNELS_ATTENTION_CARRY_H_
 

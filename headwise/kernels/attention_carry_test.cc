@@ -19,7 +19,8 @@ void expect_parts_equal_the_whole() {
   constexpr Index kSeq = 700, kWidth = 24;
   testing::Dice dice(11);
   Tensor<T, 4> q({2, 4, kSeq, kWidth}), k({2, 2, kSeq, kWidth}), v({2, 2, kSeq, kWidth});
-  for (auto* tensor : {&q, &k, &v}) testing::fill(tensor->view(), [&] { return narrow<T>(static_cast<A>(dice.normal())); });
+  for (auto* tensor : {&q, &k, &v})
+    testing::fill(tensor->view(), [&] { return narrow<T>(static_cast<A>(dice.normal())); });
   const A sinks[] = {0, 1, -1, 2}, slopes[] = {A{0.1}, A{0.01}, 0, A{0.3}};
   AttentionProblem<T> problem;
   problem.inputs = {q.cview(), k.cview(), v.cview()};
@@ -28,7 +29,8 @@ void expect_parts_equal_the_whole() {
   problem.visibility.causal = true;
   problem.dropout = {0.2, 5, 1, 0, 0, 0};
   Tensor<T, 4> expected(q.shape()), got(q.shape());
-  Tensor<A, 3> expected_lse({2, 4, kSeq}), got_lse(expected_lse.shape()), row_max(got_lse.shape()), row_sum(got_lse.shape());
+  Tensor<A, 3> expected_lse({2, 4, kSeq}), got_lse(expected_lse.shape()), row_max(got_lse.shape()),
+      row_sum(got_lse.shape());
   AttentionOutputs<T> outputs;
   outputs.context = expected.view();
   outputs.logsumexp = expected_lse.view();
@@ -50,7 +52,8 @@ void expect_parts_equal_the_whole() {
   outputs.logsumexp = got_lse.view();
   attention_finish(carry, problem.dropout, outputs);
   EXPECT_EQ(0, std::memcmp(expected.data(), got.data(), sizeof(T) * static_cast<std::size_t>(got.elements())));
-  EXPECT_EQ(0, std::memcmp(expected_lse.data(), got_lse.data(), sizeof(A) * static_cast<std::size_t>(got_lse.elements())));
+  EXPECT_EQ(0,
+            std::memcmp(expected_lse.data(), got_lse.data(), sizeof(A) * static_cast<std::size_t>(got_lse.elements())));
 }
 
 TEST(AttentionCarry, KeysInPartsHaveTheBitsOfOneCallOnEveryInstructionSet) {

@@ -28,8 +28,7 @@ AttentionShape shape_of_inputs(std::string_view who, const AttentionInputs<T>& i
   shape.kv_heads = inputs.keys.size(1);
   shape.seq_kv = inputs.keys.size(2);
   shape.v_head_dim = inputs.values.size(3);
-  check_shape(who, "k", inputs.keys,
-              {{"batch", shape.batch}, {"kv_heads"}, {"seq_kv"}, {"head_dim", shape.head_dim}});
+  check_shape(who, "k", inputs.keys, {{"batch", shape.batch}, {"kv_heads"}, {"seq_kv"}, {"head_dim", shape.head_dim}});
   check_shape(who, "v", inputs.values,
               {{"batch", shape.batch}, {"kv_heads", shape.kv_heads}, {"seq_kv", shape.seq_kv}, {"v_head_dim"}});
   if (shape.heads > 0) check_divisible(who, "heads", shape.heads, "kv_heads", shape.kv_heads);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per (query block, key block): scores and the weights' gradients are two products; each row turns them into weights and
-// grad_scores; three products then add to grad_values, grad_keys and grad_queries. canonical_backward.cc is the same
-// program in plain loops.
+// Per (query block, key block): scores and the weights' gradients are two products; each row turns them into weights
+// and grad_scores; three products then add to grad_values, grad_keys and grad_queries. canonical_backward.cc is the
+// same program in plain loops.
 #include "headwise/kernels/backward_tile.h"
 
 #include <algorithm>
@@ -45,7 +45,8 @@ HWY_NOINLINE void DifferentiateRow(const BackwardTile<A>& tile, Index r, const R
   A* grads = tile.grad_scores + r * kTileStride;
   const std::uint32_t threshold = tile.rules.dropout_threshold;
   alignas(64) std::uint32_t draws[kKeyBlock];
-  if (threshold > 0) DrawBlock(tile.queries.row[r].dropout, tile.queries.row[r].position, tile.block * kKeyBlock, own, draws);
+  if (threshold > 0)
+    DrawBlock(tile.queries.row[r].dropout, tile.queries.row[r].position, tile.block * kKeyBlock, own, draws);
   const auto max = hn::Set(d, tile.queries.max[r]), inverse = hn::Set(d, tile.queries.inverse_sum[r]);
   const auto delta = hn::Set(d, tile.queries.delta[r]), keep_scale = hn::Set(d, tile.rules.keep_scale);
   const auto hidden_score = hn::Set(d, -std::numeric_limits<A>::infinity());
@@ -181,8 +182,8 @@ HWY_NOINLINE void GuardedQueries(const BackwardTile<A>& tile) {
       auto sum = hn::Zero(d);
       for (Index j = 0; j < kKeyBlock; ++j) {
         if (!tile.visible[r * kKeyBlock + j]) continue;
-        sum = hn::MulAdd(hn::Set(d, tile.grad_scores[r * kTileStride + j]),
-                         hn::Load(d, panel + j * layout.width_of(p)), sum);
+        sum = hn::MulAdd(hn::Set(d, tile.grad_scores[r * kTileStride + j]), hn::Load(d, panel + j * layout.width_of(p)),
+                         sum);
       }
       AddStore<A>{tile.grad_queries + r * padded + column, padded, 1}(0, 0, sum);
     }

@@ -33,9 +33,8 @@ class BiasGradient {
     std::fill_n(sums_, out_.elements(), 0.0);
     const Index blocks = shape_.heads == 0 ? 0 : ceil_div(shape_.seq_kv, kKeyBlock);
     const bool one_task = out_.size(3) == 1;
-    run_tasks(execution_, one_task ? std::min<Index>(blocks, 1) : blocks, [&](Index block, int) {
-      run_blocks(block, one_task ? blocks : block + 1);
-    });
+    run_tasks(execution_, one_task ? std::min<Index>(blocks, 1) : blocks,
+              [&](Index block, int) { run_blocks(block, one_task ? blocks : block + 1); });
     store();
   }
 
@@ -129,7 +128,7 @@ void run_bias_gradient(const AttentionProblem<T>& problem, const AttentionShape&
   BiasGradient<T>(problem, shape, grad_context, saved, gradients.bias, execution, isa).run();
 }
 
-#define HEADWISE_BIAS_GRADIENT(T)                                                                                  \
+#define HEADWISE_BIAS_GRADIENT(T)                                                                                   \
   template void run_bias_gradient(const AttentionProblem<T>&, const AttentionShape&, const TensorView<const T, 4>&, \
                                   const AttentionSaved<T>&, const AttentionGradients<T>&, const Execution&, Isa);
 HEADWISE_BIAS_GRADIENT(float)

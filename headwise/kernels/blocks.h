@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed blocks of the canonical program (docs/numerics.md). They are part of the bits: changing one changes results.
+// The fixed blocks of the canonical program (docs/numerics.md). They are part of the bits: changing one changes
+// results.
 #ifndef HEADWISE_KERNELS_BLOCKS_H_
 #define HEADWISE_KERNELS_BLOCKS_H_
 

@@ -13,8 +13,8 @@
 
 namespace headwise::canonical {
 
-// As the functions of the same name in attention.h and linear.h, on checked arguments of float or double, on the calling
-// thread. The cancel flag is read row by row.
+// As the functions of the same name in attention.h and linear.h, on checked arguments of float or double, on the
+// calling thread. The cancel flag is read row by row.
 template <class A>
 void attention_forward(const AttentionProblem<A>& problem, const AttentionShape& shape,
                        const AttentionOutputs<A>& outputs, const Execution& execution = {});

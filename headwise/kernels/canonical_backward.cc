@@ -114,7 +114,8 @@ class Backward {
     }
     close();
     for (Index j = start; j < end; ++j) {
-      for (Index d = 0; gradients_.keys && d < shape_.head_dim; ++d) gradients_.keys(b, g, j, d) = grad_keys[j - start].fold[d];
+      for (Index d = 0; gradients_.keys && d < shape_.head_dim; ++d)
+        gradients_.keys(b, g, j, d) = grad_keys[j - start].fold[d];
       for (Index d = 0; gradients_.values && d < shape_.v_head_dim; ++d) {
         gradients_.values(b, g, j, d) = grad_values[j - start].fold[d];
       }

@@ -256,13 +256,13 @@ void attention_accumulate(const AttentionProblem<A>& problem, const AttentionSha
   }
 }
 
-#define HEADWISE_CANONICAL_FORWARD(A)                                                                              \
-  template RowContext<A> row_context(const AttentionProblem<A>&, const AttentionShape&, Index, Index, Index);      \
-  template void compute_scores(const AttentionProblem<A>&, const AttentionShape&, const RowContext<A>&, Index,     \
-                               ScoreBlock<A>&);                                                                    \
-  template void attention_accumulate(const AttentionProblem<A>&, const AttentionShape&, const AttentionCarry<A>&,  \
-                                     const Execution&);                                                            \
-  template void attention_forward(const AttentionProblem<A>&, const AttentionShape&, const AttentionOutputs<A>&,   \
+#define HEADWISE_CANONICAL_FORWARD(A)                                                                             \
+  template RowContext<A> row_context(const AttentionProblem<A>&, const AttentionShape&, Index, Index, Index);     \
+  template void compute_scores(const AttentionProblem<A>&, const AttentionShape&, const RowContext<A>&, Index,    \
+                               ScoreBlock<A>&);                                                                   \
+  template void attention_accumulate(const AttentionProblem<A>&, const AttentionShape&, const AttentionCarry<A>&, \
+                                     const Execution&);                                                           \
+  template void attention_forward(const AttentionProblem<A>&, const AttentionShape&, const AttentionOutputs<A>&,  \
                                   const Execution&);
 HEADWISE_CANONICAL_FORWARD(float)
 HEADWISE_CANONICAL_FORWARD(double)

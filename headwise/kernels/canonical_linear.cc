@@ -53,21 +53,21 @@ void linear_backward_weight(TensorView<const A, 2> grad_out, TensorView<const A,
   for (Index o = 0; o < grad_out.size(1); ++o) {
     if (execution.cancelled()) throw Cancelled();
     for (Index i = 0; i < x.size(1); ++i) {
-      grad_weight(o, i) = grad_weight(o, i) + blocked_sum<A>(
-          x.size(0), [&](Index t) { return grad_out(t, o); }, [&](Index t) { return x(t, i); });
+      grad_weight(o, i) =
+          grad_weight(o, i) + blocked_sum<A>(
+                                  x.size(0), [&](Index t) { return grad_out(t, o); }, [&](Index t) { return x(t, i); });
     }
     if (!grad_bias) continue;
-    grad_bias(o) = grad_bias(o) +
-                   blocked_sum<A>(x.size(0), [&](Index t) { return grad_out(t, o); }, [](Index) { return A{1}; });
+    grad_bias(o) = grad_bias(o) + blocked_sum<A>(
+                                      x.size(0), [&](Index t) { return grad_out(t, o); }, [](Index) { return A{1}; });
   }
 }
 
-#define HEADWISE_CANONICAL_LINEAR(A)                                                                           \
-  template void linear_forward(TensorView<const A, 2>, TensorView<const A, 2>, TensorView<const A, 1>,         \
-                               TensorView<A, 2>, const Execution&);                                            \
-  template void linear_backward_x(TensorView<const A, 2>, TensorView<const A, 2>, TensorView<A, 2>,            \
-                                  const Execution&);                                                           \
-  template void linear_backward_weight(TensorView<const A, 2>, TensorView<const A, 2>, TensorView<A, 2>,       \
+#define HEADWISE_CANONICAL_LINEAR(A)                                                                                   \
+  template void linear_forward(TensorView<const A, 2>, TensorView<const A, 2>, TensorView<const A, 1>,                 \
+                               TensorView<A, 2>, const Execution&);                                                    \
+  template void linear_backward_x(TensorView<const A, 2>, TensorView<const A, 2>, TensorView<A, 2>, const Execution&); \
+  template void linear_backward_weight(TensorView<const A, 2>, TensorView<const A, 2>, TensorView<A, 2>,               \
                                        TensorView<A, 1>, const Execution&);
 HEADWISE_CANONICAL_LINEAR(float)
 HEADWISE_CANONICAL_LINEAR(double)

@@ -23,22 +23,22 @@ struct DropoutStream {
 inline DropoutStream dropout_stream(const DropoutRule& rule, Index batch, Index head) {
   const auto low = [](std::uint64_t word) { return static_cast<std::uint32_t>(word); };
   const auto high = [](std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); };
-  const auto drawn = philox4x32_10({low(rule.call), high(rule.call), static_cast<std::uint32_t>(batch + rule.batch_offset),
-                                    static_cast<std::uint32_t>(head + rule.head_offset)},
-                                   {low(rule.seed), high(rule.seed)});
+  const auto drawn =
+      philox4x32_10({low(rule.call), high(rule.call), static_cast<std::uint32_t>(batch + rule.batch_offset),
+                     static_cast<std::uint32_t>(head + rule.head_offset)},
+                    {low(rule.seed), high(rule.seed)});
   return {{drawn[0], drawn[1]}, rule.position_offset};
 }
 
-// One evaluation serves 8 keys, 16 apart, inside an aligned run of 128 keys: lane = key % 16, 16-bit word = key % 128 / 16.
-// A vector of 16 neighbouring keys then needs no shuffle.
+// One evaluation serves 8 keys, 16 apart, inside an aligned run of 128 keys: lane = key % 16, 16-bit word = key % 128
+// / 16. A vector of 16 neighbouring keys then needs no shuffle.
 inline std::uint32_t dropout_draw(const DropoutStream& stream, Index position, Index key) {
   const auto query = static_cast<std::uint64_t>(position + stream.position_offset);
   key += stream.position_offset;
   const auto run = static_cast<std::uint64_t>(key / 128 * 16 + key % 16);
-  const auto words =
-      philox4x32_10({static_cast<std::uint32_t>(run), static_cast<std::uint32_t>(run >> 32),
-                     static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(query >> 32)},
-                    stream.key);
+  const auto words = philox4x32_10({static_cast<std::uint32_t>(run), static_cast<std::uint32_t>(run >> 32),
+                                    static_cast<std::uint32_t>(query), static_cast<std::uint32_t>(query >> 32)},
+                                   stream.key);
   const Index word = key % 128 / 16;
   return (words[word / 2] >> (16 * (word % 2))) & 0xFFFFU;
 }

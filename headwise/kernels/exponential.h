@@ -25,7 +25,7 @@ struct ExpConstants<float> {
   static constexpr float kLowest = -87.33F;  // below: 0
   // exp(r) = 1 + r + r^2 (..) on |r| <= ln(2) / 2; relative error of the polynomial 3.1e-9.
   static constexpr int kDegree = 6;
-  static constexpr float kCoefficient[] = {1.0F,          1.0F,          0x1.fffffcp-2F, 0x1.555492p-3F,
+  static constexpr float kCoefficient[] = {1.0F,           1.0F,          0x1.fffffcp-2F, 0x1.555492p-3F,
                                            0x1.5558f2p-5F, 0x1.123a2p-7F, 0x1.6a23cep-10F};
 };
 
@@ -40,20 +40,9 @@ struct ExpConstants<double> {
   static constexpr double kLowest = -708.39;
   // Taylor; the first term left out is below 5e-18 relative.
   static constexpr int kDegree = 13;
-  static constexpr double kCoefficient[] = {1.0,
-                                            1.0,
-                                            1.0 / 2,
-                                            1.0 / 6,
-                                            1.0 / 24,
-                                            1.0 / 120,
-                                            1.0 / 720,
-                                            1.0 / 5040,
-                                            1.0 / 40320,
-                                            1.0 / 362880,
-                                            1.0 / 3628800,
-                                            1.0 / 39916800,
-                                            1.0 / 479001600,
-                                            1.0 / 6227020800.0};
+  static constexpr double kCoefficient[] = {
+      1.0,        1.0,         1.0 / 2,      1.0 / 6,       1.0 / 24,       1.0 / 120,       1.0 / 720,
+      1.0 / 5040, 1.0 / 40320, 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800.0};
 };
 
 // exp of x <= 0. NaN stays NaN; x < kLowest (and -inf) gives 0. At most 1 ulp off on [kLowest, 0].
@@ -68,8 +57,8 @@ inline A canonical_exp(A x) {
   r = std::fma(n, -K::kLn2Low, r);
   A p = K::kCoefficient[K::kDegree];
   for (int k = K::kDegree - 1; k >= 0; --k) p = std::fma(p, r, K::kCoefficient[k]);
-  return std::bit_cast<A>(static_cast<Bits>(std::bit_cast<Bits>(p) +
-                                            static_cast<Bits>(std::bit_cast<Bits>(shifted) << K::kMantissaBits)));
+  return std::bit_cast<A>(
+      static_cast<Bits>(std::bit_cast<Bits>(p) + static_cast<Bits>(std::bit_cast<Bits>(shifted) << K::kMantissaBits)));
 }
 
 // tanh(y) = y + y^3 P(y^2) / Q(y^2) below kSwitch, (1 - e) / (1 + e) with e = exp(-2 |y|) from there on.

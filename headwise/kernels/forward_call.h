@@ -9,9 +9,9 @@
 
 namespace headwise {
 
-// Runs a checked problem on the bodies of `isa`. With `cached`, keys and values come from there (all groups, blocks from
-// 0 on, packed for the same `isa`) and the problem's own key and value views give the sizes alone. With
-// `carry`, the keys are folded into it and no output is written.
+// Runs a checked problem on the bodies of `isa`. With `cached`, keys and values come from there (all groups, blocks
+// from 0 on, packed for the same `isa`) and the problem's own key and value views give the sizes alone. With `carry`,
+// the keys are folded into it and no output is written.
 template <class T>
 void run_forward(const AttentionProblem<T>& problem, const AttentionShape& shape, const AttentionOutputs<T>& outputs,
                  const Execution& execution, Isa isa, const PackedStore<T>* cached = nullptr,

@@ -112,8 +112,12 @@ HWY_NOINLINE void AccumulateContext(const ForwardTile<A>& tile, Index block, con
       const Index count = std::min<Index>(kTileRows, tile.rows - first);
       const RowColumns keys = columns_of_rows(tile.row + first, count, block * kKeyBlock);
       if (keys.begin >= keys.end) continue;
-      const FoldStore<A> store{context + first * padded + p * layout.width, padded, factors.keep + first,
-                               factors.join + first, factors.skip + first, count};
+      const FoldStore<A> store{context + first * padded + p * layout.width,
+                               padded,
+                               factors.keep + first,
+                               factors.join + first,
+                               factors.skip + first,
+                               count};
       MultiplyPanel<A, kTileStride, 1>(tile.scores + first * kTileStride + keys.begin, panel + keys.begin * width,
                                        keys.end - keys.begin, count, layout.narrow(p), store);
     }
@@ -212,8 +216,8 @@ void RunPartialFold(const PartialFold<A>& fold) {
     state.fold(fold.rules, fold.row, fold.rows, fold.partial_max + block * kForwardRows,
                fold.partial_sum + block * kForwardRows, factors);
     for (Index r = 0; r < fold.rows; ++r) {
-      const FoldStore<A> store{fold.context + r * fold.padded, fold.padded,     factors.keep + r,
-                               factors.join + r,               factors.skip + r, 1};
+      const FoldStore<A> store{
+          fold.context + r * fold.padded, fold.padded, factors.keep + r, factors.join + r, factors.skip + r, 1};
       const A* from = fold.partial_context + (block * fold.rows + r) * fold.padded;
       for (Index column = 0; column < fold.padded; column += kLanes<A>) {
         store(0, static_cast<int>(column / kLanes<A>), hn::Load(d, from + column));

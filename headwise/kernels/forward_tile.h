@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward of up to kForwardRows query rows that share their keys and values: scores, softmax and context, block by block.
+// Forward of up to kForwardRows query rows that share their keys and values: scores, softmax and context, block by
+// block.
 #ifndef HEADWISE_KERNELS_FORWARD_TILE_H_
 #define HEADWISE_KERNELS_FORWARD_TILE_H_
 
@@ -17,8 +18,8 @@ inline constexpr Index kTileStride = kKeyBlock + 16;
 // Packed keys and values of one (batch, kv head); block n begins n times the block size into each.
 template <class A>
 struct PackedKeyValues {
-  const A* keys = nullptr;    // per block: panels over the block's keys, depth head_dim
-  const A* values = nullptr;  // per block: panels over v_head_dim, depth kKeyBlock
+  const A* keys = nullptr;              // per block: panels over the block's keys, depth head_dim
+  const A* values = nullptr;            // per block: panels over v_head_dim, depth kKeyBlock
   const bool* values_finite = nullptr;  // one per block
   const bool* keys_finite = nullptr;    // one per block
   Index head_dim = 0, v_head_dim = 0;
@@ -42,9 +43,9 @@ struct ForwardTile {
   A* max = nullptr;      // (kForwardRows,); partial: (blocks, kForwardRows)
   A* sum = nullptr;      // as max
   // Taps, or null: exp(score - block maximum) of every key, before dropout, and the block maxima.
-  A* exps = nullptr;        // (rows, exps_stride), index: key - first_block * kKeyBlock
+  A* exps = nullptr;  // (rows, exps_stride), index: key - first_block * kKeyBlock
   Index exps_stride = 0;
-  A* block_max = nullptr;   // (blocks, kForwardRows)
+  A* block_max = nullptr;  // (blocks, kForwardRows)
 };
 
 template <class A>

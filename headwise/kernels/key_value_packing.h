@@ -43,8 +43,8 @@ void pack_block(const TensorView<const T, 2>& keys, const TensorView<const T, 2>
   const Index at = group * store.blocks + block - store.first_block;
   const PanelLayout over_keys{round_up(last - first, shape.width), shape.width};
   const PanelLayout over_width{store.v_head_dim, shape.width};
-  store.keys_finite[at] = pack_panels(columns_of(keys, first, last), over_keys, store.head_dim,
-                                      store.keys + at * store.keys_per_block());
+  store.keys_finite[at] =
+      pack_panels(columns_of(keys, first, last), over_keys, store.head_dim, store.keys + at * store.keys_per_block());
   store.values_finite[at] =
       pack_panels(rows_of(values, first, last), over_width, kKeyBlock, store.values + at * store.values_per_block());
 }

@@ -24,11 +24,11 @@ template <class T>
 void linear_backward_weight(TensorView<const T, 2> grad_out, TensorView<const T, 2> x, TensorView<T, 2> grad_weight,
                             TensorView<T, 1> grad_bias, const Execution& execution = {});
 
-#define HEADWISE_LINEAR_EXTERN(T)                                                                              \
-  extern template void linear_forward(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<const T, 1>,  \
-                                      TensorView<T, 2>, const Execution&);                                     \
-  extern template void linear_backward_x(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>,     \
-                                         const Execution&);                                                    \
+#define HEADWISE_LINEAR_EXTERN(T)                                                                               \
+  extern template void linear_forward(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<const T, 1>,   \
+                                      TensorView<T, 2>, const Execution&);                                      \
+  extern template void linear_backward_x(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>,      \
+                                         const Execution&);                                                     \
   extern template void linear_backward_weight(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>, \
                                               TensorView<T, 1>, const Execution&);
 HEADWISE_LINEAR_EXTERN(float)

@@ -23,8 +23,12 @@ struct PackedStore {
   // Pointers are shifted so that a tile may count blocks from 0.
   PackedKeyValues<A> group(Index number) const {
     const Index first = number * blocks - first_block;
-    return {keys + first * keys_per_block(), values + first * values_per_block(), values_finite + first,
-            keys_finite + first,             head_dim,                            v_head_dim};
+    return {keys + first * keys_per_block(),
+            values + first * values_per_block(),
+            values_finite + first,
+            keys_finite + first,
+            head_dim,
+            v_head_dim};
   }
 };
 

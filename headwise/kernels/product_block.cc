@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "headwise/kernels/product.h"
-
 #include <algorithm>
+
+#include "headwise/kernels/product.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "headwise/kernels/product_block.cc"

@@ -178,7 +178,8 @@ void backward_row(const AttentionProblem<double>& problem, const AttentionShape&
     double grad_score = row.weights[n] * (grad_weights[n] - delta);
     // score = capped + bias - slope * distance
     if (gradients.bias) at_broadcast(gradients.bias, b, h, i, j) += grad_score;
-    if (gradients.alibi_slopes) gradients.alibi_slopes(h) -= grad_score * static_cast<double>(std::abs(row.position - j));
+    if (gradients.alibi_slopes)
+      gradients.alibi_slopes(h) -= grad_score * static_cast<double>(std::abs(row.position - j));
     // capped = softcap * tanh(scale * dot / softcap)
     if (rule.softcap) grad_score *= 1.0 - (row.capped[n] / *rule.softcap) * (row.capped[n] / *rule.softcap);
     // dot = q . k

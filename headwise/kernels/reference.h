@@ -20,15 +20,16 @@ void attention_backward(const AttentionProblem<double>& problem, const Attention
 
 // One row of scores and weights, of query row `row`: what both passes above are made of.
 struct Row {
-  std::vector<Index> keys;       // the visible keys, ascending; the vectors below run beside it
-  std::vector<double> capped;    // after scale and softcap, before the bias
-  std::vector<double> scores;    // after bias and ALiBi
-  std::vector<double> weights;   // before dropout
-  std::vector<double> kept;      // 0 for a dropped weight, else what it is multiplied by
+  std::vector<Index> keys;      // the visible keys, ascending; the vectors below run beside it
+  std::vector<double> capped;   // after scale and softcap, before the bias
+  std::vector<double> scores;   // after bias and ALiBi
+  std::vector<double> weights;  // before dropout
+  std::vector<double> kept;     // 0 for a dropped weight, else what it is multiplied by
   double row_max = 0, row_sum = 0, sink_weight = 0;
   Index position = 0;
 };
-Row compute_row(const AttentionProblem<double>& problem, const AttentionShape& shape, Index batch, Index head, Index row);
+Row compute_row(const AttentionProblem<double>& problem, const AttentionShape& shape, Index batch, Index head,
+                Index row);
 
 }  // namespace headwise::reference
 

@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 inline constexpr int kTileRows = HWY_TARGET == HWY_AVX2 ? 6 : 12;
 inline constexpr int kTileVectors = 2;
 template <class A>
-inline constexpr int kPanelWidth = kTileVectors * kLanes<A>;
+inline constexpr int kPanelWidth = kTileVectors* kLanes<A>;
 
 // C[row][column] = chain over k of A[row][k] * B[k][column], from 0, ascending.
 // a: element (row, k) at a[row * kRowStep + k * kDepthStep]; b: a panel, kVectors vectors for each k.

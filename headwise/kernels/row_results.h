@@ -49,9 +49,8 @@ void weights_from_exps(std::span<A> exps, const A* block_max, Index max_stride, 
 
 // Writes weights of keys [first, first + weights.size()) and 0 elsewhere.
 template <class T>
-void write_row_weights(const AttentionOutputs<T>& outputs, const RowPlace& at,
-                       const TileRow<Accumulated<T>>& row, const TileRules<Accumulated<T>>& rules,
-                       std::span<const Accumulated<T>> weights, Index first) {
+void write_row_weights(const AttentionOutputs<T>& outputs, const RowPlace& at, const TileRow<Accumulated<T>>& row,
+                       const TileRules<Accumulated<T>>& rules, std::span<const Accumulated<T>> weights, Index first) {
   using A = Accumulated<T>;
   const TensorView<T, 1> out = outputs.weights.select(0, at.batch).select(0, at.head).select(0, at.row);
   const auto count = static_cast<Index>(weights.size());

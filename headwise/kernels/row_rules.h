@@ -17,7 +17,7 @@ struct BiasRow {
 template <class A>
 struct TileRow {
   Index position = 0;
-  Index begin = 0, end = 0;  // keys that the position rules and the length leave
+  Index begin = 0, end = 0;    // keys that the position rules and the length leave
   const bool* mask = nullptr;  // element j at mask[j * mask_stride]
   Index mask_stride = 0;
   BiasRow bias;

@@ -91,9 +91,9 @@ void write_row_statistics(const AttentionStatistics<A>& out, std::span<const A> 
   if (out.top_keys) write_top_keys(weights, out.top_keys.select(0, b).select(0, h).select(0, i));
 }
 
-#define HEADWISE_ROW_STATISTICS(A)                                                                                   \
-  template A row_logsumexp(A, A);                                                                                    \
-  template bool wants_row_statistics(const AttentionStatistics<A>&);                                                 \
+#define HEADWISE_ROW_STATISTICS(A)                                                                                  \
+  template A row_logsumexp(A, A);                                                                                   \
+  template bool wants_row_statistics(const AttentionStatistics<A>&);                                                \
   template void write_row_statistics(const AttentionStatistics<A>&, std::span<const A>, Index, Index, Index, Index, \
                                      double*);
 HEADWISE_ROW_STATISTICS(float)

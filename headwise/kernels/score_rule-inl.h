@@ -19,7 +19,8 @@ HWY_BEFORE_NAMESPACE();
 namespace headwise {
 namespace HWY_NAMESPACE {
 
-// scores = cap * tanh(scores / cap) on 16-aligned columns around `own`. `derivative`, where given, gets d(capped)/d(score).
+// scores = cap * tanh(scores / cap) on 16-aligned columns around `own`. `derivative`, where given, gets
+// d(capped)/d(score).
 template <class A>
 HWY_NOINLINE void ApplySoftcap(A cap, const RowColumns& own, A* scores, A* derivative) {
   const Tag<A> d;

@@ -88,8 +88,9 @@ struct WideOutputs {
     outputs.row_sum = row_sum.view();
     outputs.weights = weights.view();
     outputs.weights_after_dropout = target.weights_after_dropout;
-    outputs.statistics = {entropy.view(), max_weight.view(), target.statistics.top_keys, distance.view(), self.view(),
-                          previous.view(), next.view(), first.view(), received.view()};
+    outputs.statistics = {entropy.view(),  max_weight.view(), target.statistics.top_keys,
+                          distance.view(), self.view(),       previous.view(),
+                          next.view(),     first.view(),      received.view()};
   }
   void store() {
     context.store();

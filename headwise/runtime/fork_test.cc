@@ -173,8 +173,7 @@ TEST(Fork, InATaskOfTheCallerEndsTheChildsRunWithAnError) {
     message = error.what();
   }
   if (is_child) {
-    const bool told =
-        message == "threads: a process forked inside a task cannot finish the run it was forked from";
+    const bool told = message == "threads: a process forked inside a task cannot finish the run it was forked from";
     _exit(told && sums_right(pool) ? 0 : 1);
   }
   int status = 0;

@@ -17,10 +17,10 @@ class FunctionRef<Result(Arguments...)> {
  public:
   // From any object that can be called (a lambda, a std::function); implicit, as an argument is passed.
   template <class Callable>
-    requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
-             std::is_object_v<std::remove_reference_t<Callable>> &&
-             std::is_invocable_r_v<Result, Callable&, Arguments...>)
-  FunctionRef(Callable&& callable)  // NOLINT(google-explicit-constructor)
+  requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
+           std::is_object_v<std::remove_reference_t<Callable>> &&
+           std::is_invocable_r_v<Result, Callable&, Arguments...>)
+      FunctionRef(Callable&& callable)  // NOLINT(google-explicit-constructor)
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(callable)))),
         call_([](void* object, Arguments... arguments) -> Result {
           auto& target = *static_cast<std::remove_reference_t<Callable>*>(object);

@@ -24,8 +24,7 @@ bool machine_has_avx2() {
 
 bool machine_has_avx512() {
   return machine_has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512cd");
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
 }
 #endif
 
@@ -43,10 +42,14 @@ std::string join_names(const std::vector<Isa>& isas) {
 
 std::string_view isa_name(Isa isa) {
   switch (isa) {
-    case Isa::kAvx512: return "avx512";
-    case Isa::kAvx2: return "avx2";
-    case Isa::kNeon: return "neon";
-    case Isa::kCanonical: return "canonical";
+    case Isa::kAvx512:
+      return "avx512";
+    case Isa::kAvx2:
+      return "avx2";
+    case Isa::kNeon:
+      return "neon";
+    case Isa::kCanonical:
+      return "canonical";
   }
   return "unknown";
 }

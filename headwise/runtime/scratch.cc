@@ -64,7 +64,7 @@ void Scratch::add_block(std::size_t bytes) {
   const std::size_t alignment = huge ? kHugePage : kAlignment;
   const std::size_t size = round_up(wanted, huge ? kHugePage : kAlignment);
   blocks_.reserve(blocks_.size() + 1);
-  std::unique_ptr<std::byte, Free> data(static_cast<std::byte*>(::operator new(size, std::align_val_t{alignment})),
+  std::unique_ptr<std::byte, Free> data(static_cast<std::byte*>(::operator new (size, std::align_val_t{alignment})),
                                         Free{alignment});
   if (huge) static_cast<void>(madvise(data.get(), size, MADV_HUGEPAGE));  // a wish: small pages do as well
   forbid(data.get(), size);

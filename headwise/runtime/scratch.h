@@ -38,7 +38,7 @@ class Scratch {
   friend class ScratchFrame;
   struct Free {
     std::size_t alignment;
-    void operator()(std::byte* block) const { ::operator delete(block, std::align_val_t{alignment}); }
+    void operator()(std::byte* block) const { ::operator delete (block, std::align_val_t{alignment}); }
   };
   struct Block {
     std::unique_ptr<std::byte, Free> data;

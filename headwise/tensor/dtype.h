@@ -9,8 +9,21 @@
 
 namespace headwise {
 
-enum class DType : std::uint8_t { kBool, kInt8, kUint8, kInt16, kUint16, kInt32, kUint32, kInt64, kUint64,
-                                  kFloat16, kBFloat16, kFloat32, kFloat64 };
+enum class DType : std::uint8_t {
+  kBool,
+  kInt8,
+  kUint8,
+  kInt16,
+  kUint16,
+  kInt32,
+  kUint32,
+  kInt64,
+  kUint64,
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64
+};
 
 constexpr std::size_t dtype_bytes(DType dtype) {
   switch (dtype) {
@@ -38,19 +51,32 @@ constexpr std::size_t dtype_bytes(DType dtype) {
 // numpy's name of the type: "float32".
 constexpr std::string_view dtype_name(DType dtype) {
   switch (dtype) {
-    case DType::kBool: return "bool";
-    case DType::kInt8: return "int8";
-    case DType::kUint8: return "uint8";
-    case DType::kInt16: return "int16";
-    case DType::kUint16: return "uint16";
-    case DType::kInt32: return "int32";
-    case DType::kUint32: return "uint32";
-    case DType::kInt64: return "int64";
-    case DType::kUint64: return "uint64";
-    case DType::kFloat16: return "float16";
-    case DType::kBFloat16: return "bfloat16";
-    case DType::kFloat32: return "float32";
-    case DType::kFloat64: return "float64";
+    case DType::kBool:
+      return "bool";
+    case DType::kInt8:
+      return "int8";
+    case DType::kUint8:
+      return "uint8";
+    case DType::kInt16:
+      return "int16";
+    case DType::kUint16:
+      return "uint16";
+    case DType::kInt32:
+      return "int32";
+    case DType::kUint32:
+      return "uint32";
+    case DType::kInt64:
+      return "int64";
+    case DType::kUint64:
+      return "uint64";
+    case DType::kFloat16:
+      return "float16";
+    case DType::kBFloat16:
+      return "bfloat16";
+    case DType::kFloat32:
+      return "float32";
+    case DType::kFloat64:
+      return "float64";
   }
   return "unknown";
 }

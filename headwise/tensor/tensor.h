@@ -17,12 +17,8 @@ class Tensor {
  public:
   Tensor() = default;
   // All elements start at zero. Throws std::bad_alloc when the block cannot be had.
-  explicit Tensor(const Shape<Rank>& shape) : shape_(shape), data_(allocate(count_of(shape))) {
-    fill(T{});
-  }
-  explicit Tensor(TensorView<const T, Rank> source) : Tensor(source.shape()) {
-    copy_elements(source, view());
-  }
+  explicit Tensor(const Shape<Rank>& shape) : shape_(shape), data_(allocate(count_of(shape))) { fill(T{}); }
+  explicit Tensor(TensorView<const T, Rank> source) : Tensor(source.shape()) { copy_elements(source, view()); }
   // A tensor that holds nothing stays so.
   Tensor(const Tensor& other) {
     if (other) *this = Tensor(other.view());

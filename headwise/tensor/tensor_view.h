@@ -35,17 +35,12 @@ class TensorView {
   using Element = T;
 
   TensorView() = default;
-  TensorView(T* data, const Shape<Rank>& shape)
-      : TensorView(data, shape, dense_strides<Rank>(shape)) {}
+  TensorView(T* data, const Shape<Rank>& shape) : TensorView(data, shape, dense_strides<Rank>(shape)) {}
   TensorView(T* data, const Shape<Rank>& shape, const Shape<Rank>& strides)
       : data_(data), shape_(shape), strides_(strides) {}
 
   // A view of mutable elements is also a view of constant ones.
-  operator TensorView<const T, Rank>() const
-    requires(!std::is_const_v<T>)
-  {
-    return {data_, shape_, strides_};
-  }
+  operator TensorView<const T, Rank>() const requires(!std::is_const_v<T>) { return {data_, shape_, strides_}; }
 
   T* data() const { return data_; }
   const Shape<Rank>& shape() const { return shape_; }
@@ -72,8 +67,7 @@ class TensorView {
   }
 
   template <class... Indices>
-    requires(sizeof...(Indices) == Rank)
-  T& operator()(Indices... indices) const {
+  requires(sizeof...(Indices) == Rank) T& operator()(Indices... indices) const {
     const Shape<Rank> at{static_cast<Index>(indices)...};
     Index offset = 0;
     for (int axis = 0; axis < Rank; ++axis) {
@@ -120,9 +114,7 @@ class TensorView {
   }
 
   // Fixes one index and drops its axis.
-  TensorView<T, Rank - 1> select(int axis, Index index) const
-    requires(Rank > 1)
-  {
+  TensorView<T, Rank - 1> select(int axis, Index index) const requires(Rank > 1) {
     assert(0 <= index && index < shape_[axis]);
     Shape<Rank - 1> shape{};
     Shape<Rank - 1> strides{};
