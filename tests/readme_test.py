@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import headwise
 import repository
 
 README = repository.text("README.md")
@@ -65,3 +66,22 @@ def test_every_dev_command_of_the_readme_is_one_that_dev_lists():
     named = [command.split()[1] for command in commands("./dev")]
     assert {"demo", "test"} <= set(named)
     assert [name for name in named if not re.search(rf"^  {name} ", usage, re.MULTILINE)] == []
+
+
+def not_there_yet(start):
+    """What the rows of the README's table refuse, without `start`."""
+    rows = re.findall(r"^\|(.*)\| not yet: .*\|$", README, re.MULTILINE)
+    return [name[len(start) :] for row in rows for name in re.findall(r"`([^`]+)`", row) if name.startswith(start)]
+
+
+@pytest.mark.parametrize("name", not_there_yet("headwise."))
+def test_what_the_readme_calls_not_there_yet_in_python_is_refused_by_name(name):
+    with pytest.raises(NotImplementedError, match=f"^headwise.{name} is not served yet"):
+        getattr(headwise, name)(*[None] * (5 if name == "attention_varlen" else 1))
+
+
+@pytest.mark.parametrize("name", not_there_yet("headwise "))
+def test_what_the_readme_calls_not_there_yet_on_the_command_line_is_refused_by_name(name):
+    ran = subprocess.run([HEADWISE, name], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"headwise: '{name}' is not there yet")
