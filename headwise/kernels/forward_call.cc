@@ -47,7 +47,7 @@ class ForwardCall {
     if (groups == 0 || group_heads_ == 0) return;
     Executor& executor = execution_.executor != nullptr ? *execution_.executor : threads();
     const int workers = executor.workers();
-    if (workers == 1 || groups >= 4 * workers || outputs_.statistics.received) {
+    if (!widens_near() && (workers == 1 || groups >= 4 * workers || outputs_.statistics.received)) {
       run_tasks(execution_, groups, [this](Index group, int) { run_group(group); });
     } else {
       run_together(groups, workers);
@@ -112,7 +112,7 @@ class ForwardCall {
   void run_together(Index groups, int workers) const {
     ScratchFrame frame;
     const Index tiles = cut_.tiles();
-    const bool split = groups * tiles < 2 * workers && !tapped_ && carry_ == nullptr;
+    const bool split = widens_near() || (groups * tiles < 2 * workers && !tapped_ && carry_ == nullptr);
     PackedStore<A> store;
     if (const PackedStore<A>* ready = ready_store()) {
       store = *ready;
@@ -130,6 +130,11 @@ class ForwardCall {
       // Late rows see more keys under a causal rule: they go first.
       run_tile(task % groups, tiles - 1 - task / groups, store.group(task % groups), nullptr);
     });
+  }
+
+  // Short queries against a 16-bit cache: each task widens its own block while it is near, so that memory is read once.
+  bool widens_near() const {
+    return cached_ != nullptr && ready_store() == nullptr && !tapped_ && carry_ == nullptr && cut_.tiles() <= 2;
   }
 
   // The cache itself, where it holds the type that tiles work on.

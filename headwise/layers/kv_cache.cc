@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "headwise/kernels/attention_decode.h"
+#include "headwise/kernels/packed_store.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
+#include "headwise/tensor/tensor.h"
 
 namespace headwise {
 namespace {
@@ -35,45 +37,71 @@ bool is_finite(T value) {
 
 }  // namespace
 
+// The store points into the two tensors.
 template <class T>
-KvCache<T>::KvCache(const KvCacheShape& shape) : shape_(shape), isa_(chosen_isa()) {
-  check_sizes(shape);
-  tile_ = isa_ == Isa::kCanonical ? kPlainTile : tile_shape_for<Accumulated<T>>(isa_);
+struct KvCache<T>::Panels {
+  Isa isa;
+  TileShape tile;
+  Tensor<T, 1> keys, values;
+  std::vector<unsigned char> keys_finite, values_finite;
+  PackedStore<T> store;
+
+  Panels(const KvCacheShape& shape, Isa chosen);
+  Index key_offset(Index group, Index position, Index d) const;
+  Index value_offset(Index group, Index position, Index d) const;
+};
+
+template <class T>
+KvCache<T>::Panels::Panels(const KvCacheShape& shape, Isa chosen)
+    : isa(chosen), tile(chosen == Isa::kCanonical ? kPlainTile : tile_shape_for<Accumulated<T>>(chosen)) {
   const Index groups = shape.batch * shape.kv_heads, blocks = ceil_div(shape.capacity, kKeyBlock);
-  lengths_.assign(static_cast<std::size_t>(shape.batch), 0);
-  store_.blocks = blocks;
-  store_.head_dim = shape.head_dim;
-  store_.v_head_dim = shape.v_head_dim;
-  store_.padded_v = PanelLayout{shape.v_head_dim, tile_.width}.padded();
-  keys_ = Tensor<T, 1>(Shape<1>{groups * blocks * store_.keys_per_block()});
-  values_ = Tensor<T, 1>(Shape<1>{groups * blocks * store_.values_per_block()});
-  keys_finite_.assign(static_cast<std::size_t>(groups * blocks), 1);
-  values_finite_.assign(static_cast<std::size_t>(groups * blocks), 1);
-  store_.keys = keys_.data();
-  store_.values = values_.data();
+  store.blocks = blocks;
+  store.head_dim = shape.head_dim;
+  store.v_head_dim = shape.v_head_dim;
+  store.padded_v = PanelLayout{shape.v_head_dim, tile.width}.padded();
+  keys = Tensor<T, 1>(Shape<1>{groups * blocks * store.keys_per_block()});
+  values = Tensor<T, 1>(Shape<1>{groups * blocks * store.values_per_block()});
+  keys_finite.assign(static_cast<std::size_t>(groups * blocks), 1);
+  values_finite.assign(static_cast<std::size_t>(groups * blocks), 1);
+  store.keys = keys.data();
+  store.values = values.data();
   static_assert(sizeof(bool) == sizeof(unsigned char));
-  store_.keys_finite = reinterpret_cast<bool*>(keys_finite_.data());
-  store_.values_finite = reinterpret_cast<bool*>(values_finite_.data());
+  store.keys_finite = reinterpret_cast<bool*>(keys_finite.data());
+  store.values_finite = reinterpret_cast<bool*>(values_finite.data());
 }
+
+template <class T>
+Index KvCache<T>::Panels::key_offset(Index group, Index position, Index d) const {
+  const Index column = position % kKeyBlock, panel = column / tile.width;
+  return (group * store.blocks + position / kKeyBlock) * store.keys_per_block() + panel * tile.width * store.head_dim +
+         d * tile.width + column % tile.width;
+}
+
+template <class T>
+Index KvCache<T>::Panels::value_offset(Index group, Index position, Index d) const {
+  const PanelLayout layout{store.v_head_dim, tile.width};
+  const Index panel = d / tile.width;
+  return (group * store.blocks + position / kKeyBlock) * store.values_per_block() + layout.offset(panel, kKeyBlock) +
+         position % kKeyBlock * layout.width_of(panel) + d % tile.width;
+}
+
+template <class T>
+KvCache<T>::KvCache(const KvCacheShape& shape) : shape_(shape) {
+  check_sizes(shape);
+  lengths_.assign(static_cast<std::size_t>(shape.batch), 0);
+  panels_ = std::make_unique<Panels>(shape, chosen_isa());
+}
+
+template <class T>
+KvCache<T>::KvCache(KvCache&&) noexcept = default;
+template <class T>
+KvCache<T>& KvCache<T>::operator=(KvCache&&) noexcept = default;
+template <class T>
+KvCache<T>::~KvCache() = default;
 
 template <class T>
 std::size_t KvCache<T>::bytes() const {
-  return static_cast<std::size_t>(keys_.elements() + values_.elements()) * sizeof(T);
-}
-
-template <class T>
-Index KvCache<T>::key_offset(Index group, Index position, Index d) const {
-  const Index column = position % kKeyBlock, panel = column / tile_.width;
-  return (group * store_.blocks + position / kKeyBlock) * store_.keys_per_block() +
-         panel * tile_.width * shape_.head_dim + d * tile_.width + column % tile_.width;
-}
-
-template <class T>
-Index KvCache<T>::value_offset(Index group, Index position, Index d) const {
-  const PanelLayout layout{shape_.v_head_dim, tile_.width};
-  const Index panel = d / tile_.width;
-  return (group * store_.blocks + position / kKeyBlock) * store_.values_per_block() +
-         layout.offset(panel, kKeyBlock) + position % kKeyBlock * layout.width_of(panel) + d % tile_.width;
+  return static_cast<std::size_t>(panels_->keys.elements() + panels_->values.elements()) * sizeof(T);
 }
 
 template <class T>
@@ -81,8 +109,9 @@ void KvCache<T>::append(TensorView<const T, 4> keys, TensorView<const T, 4> valu
   const Index tokens = keys.size(2);
   check_shape(kWho, "keys", keys,
               {{"batch", shape_.batch}, {"kv_heads", shape_.kv_heads}, {"tokens"}, {"head_dim", shape_.head_dim}});
-  check_shape(kWho, "values", values,
-              {{"batch", shape_.batch}, {"kv_heads", shape_.kv_heads}, {"tokens", tokens}, {"v_head_dim", shape_.v_head_dim}});
+  check_shape(
+      kWho, "values", values,
+      {{"batch", shape_.batch}, {"kv_heads", shape_.kv_heads}, {"tokens", tokens}, {"v_head_dim", shape_.v_head_dim}});
   if (!counts.empty()) {
     const Index got[] = {static_cast<Index>(counts.size())};
     check_shape(kWho, "counts", got, {{"batch", shape_.batch}});
@@ -99,20 +128,21 @@ void KvCache<T>::append(TensorView<const T, 4> keys, TensorView<const T, 4> valu
                        std::to_string(b));
     }
   }
+  Panels& p = *panels_;
   for (Index b = 0; b < shape_.batch; ++b) {
     const Index count = counts.empty() ? tokens : counts[b];
     for (Index g = 0; g < shape_.kv_heads; ++g) {
       for (Index n = 0; n < count; ++n) {
-        const Index position = lengths_[b] + n, at = group(b, g) * store_.blocks + position / kKeyBlock;
+        const Index position = lengths_[b] + n, at = group(b, g) * p.store.blocks + position / kKeyBlock;
         for (Index d = 0; d < shape_.head_dim; ++d) {
           const T element = keys(b, g, n, d);
-          if (!is_finite(element)) keys_finite_[at] = 0;
-          keys_.data()[key_offset(group(b, g), position, d)] = element;
+          if (!is_finite(element)) p.keys_finite[at] = 0;
+          p.keys.data()[p.key_offset(group(b, g), position, d)] = element;
         }
         for (Index d = 0; d < shape_.v_head_dim; ++d) {
           const T element = values(b, g, n, d);
-          if (!is_finite(element)) values_finite_[at] = 0;
-          values_.data()[value_offset(group(b, g), position, d)] = element;
+          if (!is_finite(element)) p.values_finite[at] = 0;
+          p.values.data()[p.value_offset(group(b, g), position, d)] = element;
         }
       }
     }
@@ -126,21 +156,22 @@ void KvCache<T>::truncate(Index length) {
   for (Index& held : lengths_) held = std::min(held, length);
   // Blocks that hold nothing any more are finite again; in a block that is cut, forgotten values may stay behind.
   const Index first = ceil_div(length, kKeyBlock);
+  Panels& p = *panels_;
   for (Index n = 0; n < shape_.batch * shape_.kv_heads; ++n) {
-    for (Index block = first; block < store_.blocks; ++block) {
-      keys_finite_[n * store_.blocks + block] = values_finite_[n * store_.blocks + block] = 1;
+    for (Index block = first; block < p.store.blocks; ++block) {
+      p.keys_finite[n * p.store.blocks + block] = p.values_finite[n * p.store.blocks + block] = 1;
     }
   }
 }
 
 template <class T>
 T KvCache<T>::key(Index b, Index g, Index position, Index d) const {
-  return keys_.data()[key_offset(group(b, g), position, d)];
+  return panels_->keys.data()[panels_->key_offset(group(b, g), position, d)];
 }
 
 template <class T>
 T KvCache<T>::value(Index b, Index g, Index position, Index d) const {
-  return values_.data()[value_offset(group(b, g), position, d)];
+  return panels_->values.data()[panels_->value_offset(group(b, g), position, d)];
 }
 
 template <class T>
@@ -154,10 +185,10 @@ void KvCache<T>::attend(const AttentionProblem<T>& given, const AttentionOutputs
   if (problem.visibility.alignment == Alignment::kSelf) problem.visibility.alignment = Alignment::kLowerRight;
   const Shape<4> key_shape{shape_.batch, shape_.kv_heads, longest, shape_.head_dim};
   const Shape<4> value_shape{shape_.batch, shape_.kv_heads, longest, shape_.v_head_dim};
-  if (isa_ != Isa::kCanonical) {
-    problem.inputs.keys = {keys_.data(), key_shape};
-    problem.inputs.values = {values_.data(), value_shape};
-    return attention_decode(problem, store_, isa_, outputs, execution);
+  if (panels_->isa != Isa::kCanonical) {
+    problem.inputs.keys = {panels_->keys.data(), key_shape};
+    problem.inputs.values = {panels_->values.data(), value_shape};
+    return attention_decode(problem, panels_->store, panels_->isa, outputs, execution);
   }
   Tensor<T, 4> keys(key_shape), values(value_shape);
   for (Index b = 0; b < shape_.batch; ++b) {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and values of the tokens so far, kept in the panels that the kernels read. Not installed: its members show the
-// format of the panels.
+// Keys and values of the tokens so far, kept in the panels that the kernels read.
 #ifndef HEADWISE_LAYERS_KV_CACHE_H_
 #define HEADWISE_LAYERS_KV_CACHE_H_
 
+#include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "headwise/kernels/attention.h"
-#include "headwise/kernels/packed_store.h"
-#include "headwise/tensor/tensor.h"
 
 namespace headwise {
 
@@ -17,15 +16,16 @@ struct KvCacheShape {
   Index batch = 0, kv_heads = 0, capacity = 0, head_dim = 0, v_head_dim = 0;
 };
 
-// T is the storage type: float, double, float16 or bfloat16. The capacity is fixed; each batch entry has its own length.
-// Not safe for use by two threads at once.
+// T is the storage type: float, double, float16 or bfloat16. The capacity is fixed; each batch entry has its own
+// length. Not safe for use by two threads at once.
 template <class T>
 class KvCache {
  public:
   // Throws ShapeError when a size is negative, std::bad_alloc when the memory cannot be had.
   explicit KvCache(const KvCacheShape& shape);
-  KvCache(KvCache&&) noexcept = default;
-  KvCache& operator=(KvCache&&) noexcept = default;
+  KvCache(KvCache&&) noexcept;
+  KvCache& operator=(KvCache&&) noexcept;
+  ~KvCache();
 
   const KvCacheShape& shape() const { return shape_; }
   // Keys held, per batch entry.
@@ -51,17 +51,13 @@ class KvCache {
               const Execution& execution = {}) const;
 
  private:
+  struct Panels;  // their format is the kernels' own
+
   Index group(Index batch, Index kv_head) const { return batch * shape_.kv_heads + kv_head; }
-  Index key_offset(Index group, Index position, Index d) const;
-  Index value_offset(Index group, Index position, Index d) const;
 
   KvCacheShape shape_;
-  Isa isa_;
-  TileShape tile_;
   std::vector<Index> lengths_;
-  Tensor<T, 1> keys_, values_;
-  std::vector<unsigned char> keys_finite_, values_finite_;
-  PackedStore<T> store_;
+  std::unique_ptr<Panels> panels_;
 };
 
 extern template class KvCache<float>;

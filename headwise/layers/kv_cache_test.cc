@@ -8,6 +8,7 @@
 #include "headwise/runtime/isa.h"
 #include "headwise/runtime/threads.h"
 #include "headwise/tensor/errors.h"
+#include "headwise/tensor/tensor.h"
 #include "tests/random_problem.h"
 
 namespace headwise {
