@@ -22,7 +22,9 @@ struct Decoding {
   AttentionProblem<T> problem;
 
   Decoding(Index batch, Index heads, Index kv_heads, Index seq, Index head_dim, Index v_head_dim)
-      : queries({batch, heads, seq, head_dim}), keys({batch, kv_heads, seq, head_dim}), values({batch, kv_heads, seq, v_head_dim}) {
+      : queries({batch, heads, seq, head_dim}),
+        keys({batch, kv_heads, seq, head_dim}),
+        values({batch, kv_heads, seq, v_head_dim}) {
     Dice dice(7);
     for (auto* tensor : {&queries, &keys, &values}) {
       testing::fill(tensor->view(), [&] { return narrow<T>(static_cast<Accumulated<T>>(dice.normal())); });
