@@ -34,6 +34,11 @@ def load_peers():
     return peers
 
 
+def processor_name():
+    with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown processor")
+
+
 def check_results(problem, runs):
     """Every peer's results against the first one's; dropout masks differ by nature and are not compared."""
     if problem.dropout:
@@ -87,8 +92,8 @@ def main():
     for peer in peers:
         peer.set_threads(options.threads)
     versions = ", ".join(f"{peer.NAME} {peer.version()}" for peer in peers)
-    isa = next((peer for peer in peers if peer.NAME == "headwise"), None)
-    print(f"{platform.machine()}, {isa and isa.headwise.show_config()}")
+    print(f"{platform.machine()}, {processor_name()}")
+    next(peer for peer in peers if peer.NAME == "headwise").show_config()
     print(f"{options.threads} threads, {options.rounds} rounds, load {os.getloadavg()[0]:.2f}; {versions}\n")
     print("| problem | peer | median ms | middle half | rate | time / headwise |\n|---|---|---|---|---|---|")
     for problem in read_problems(options.problems):

@@ -11,6 +11,10 @@ def version():
     return headwise.__version__
 
 
+def show_config():
+    headwise.show_config()
+
+
 def set_threads(count):
     headwise.set_num_threads(count)
 
