@@ -35,8 +35,8 @@ def load_peers():
 
 
 def processor_name():
-    with open("/proc/cpuinfo", encoding="utf-8") as lines:
-        return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown processor")
+    names = [line for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if "model name" in line]
+    return names[0].split(":")[1].strip() if names else "unknown processor"
 
 
 def check_results(problem, runs):

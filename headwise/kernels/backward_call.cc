@@ -35,8 +35,8 @@ class BackwardCall {
         execution_(execution),
         functions_(backward_functions_for<A>(isa)),
         rules_(tile_rules(problem)),
-        packer_{problem,    shape, grad_context, saved, functions_, tile_shape_for<A>(isa),
-                rules_.dropout_threshold > 0} {}
+        packer_{problem, shape, grad_context, saved, functions_, tile_shape_for<A>(isa), rules_.dropout_threshold > 0} {
+  }
 
   void run() {
     if (shape_.heads == 0) return zero_keys_and_values();
@@ -138,7 +138,7 @@ void run_backward(const AttentionProblem<T>& problem, const AttentionShape& shap
   if (gradients.bias) run_bias_gradient(problem, shape, grad_context, saved, gradients, execution, isa);
 }
 
-#define HEADWISE_RUN_BACKWARD(T)                                                                              \
+#define HEADWISE_RUN_BACKWARD(T)                                                                               \
   template void run_backward(const AttentionProblem<T>&, const AttentionShape&, const TensorView<const T, 4>&, \
                              const AttentionSaved<T>&, const AttentionGradients<T>&, const Execution&, Isa);
 HEADWISE_RUN_BACKWARD(float)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two ways to share the work among threads. Many groups of heads: each task packs the keys and values of one group and
-// runs its tiles. Few groups: all are packed first, then tiles (or, for short queries, runs of key blocks) are the tasks.
-// Neither changes a bit: a row's blocks are folded left to right in both.
+// runs its tiles. Few groups: all are packed first, then tiles (or, for short queries, runs of key blocks) are the
+// tasks. Neither changes a bit: a row's blocks are folded left to right in both.
 #include "headwise/kernels/forward_call.h"
 
 #include <algorithm>
@@ -25,8 +25,7 @@ class ForwardCall {
 
  public:
   ForwardCall(const AttentionProblem<T>& problem, const AttentionShape& shape, const AttentionOutputs<T>& outputs,
-              const Execution& execution, Isa isa, const PackedStore<T>* cached,
-              const AttentionCarry<A>* carry)
+              const Execution& execution, Isa isa, const PackedStore<T>* cached, const AttentionCarry<A>* carry)
       : problem_(problem),
         shape_(shape),
         outputs_(outputs),
@@ -370,8 +369,8 @@ void run_forward(const AttentionProblem<T>& problem, const AttentionShape& shape
   ForwardCall<T>(problem, shape, outputs, execution, isa, cached, carry).run();
 }
 
-#define HEADWISE_RUN_FORWARD(T)                                                                                    \
-  template void run_forward(const AttentionProblem<T>&, const AttentionShape&, const AttentionOutputs<T>&,         \
+#define HEADWISE_RUN_FORWARD(T)                                                                            \
+  template void run_forward(const AttentionProblem<T>&, const AttentionShape&, const AttentionOutputs<T>&, \
                             const Execution&, Isa, const PackedStore<T>*, const AttentionCarry<Accumulated<T>>*);
 HEADWISE_RUN_FORWARD(float)
 HEADWISE_RUN_FORWARD(double)

@@ -100,12 +100,11 @@ void linear_backward_weight(TensorView<const T, 2> grad_out, TensorView<const T,
   if (grad_bias) add_column_sums(grad_out, grad_bias);
 }
 
-#define HEADWISE_LINEAR_INSTANCE(T)                                                                      \
-  template void linear_forward(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<const T, 1>,   \
-                               TensorView<T, 2>, const Execution&);                                      \
-  template void linear_backward_x(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>,      \
-                                  const Execution&);                                                     \
-  template void linear_backward_weight(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>, \
+#define HEADWISE_LINEAR_INSTANCE(T)                                                                                    \
+  template void linear_forward(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<const T, 1>,                 \
+                               TensorView<T, 2>, const Execution&);                                                    \
+  template void linear_backward_x(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>, const Execution&); \
+  template void linear_backward_weight(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>,               \
                                        TensorView<T, 1>, const Execution&);
 HEADWISE_LINEAR_INSTANCE(float)
 HEADWISE_LINEAR_INSTANCE(double)

@@ -41,8 +41,10 @@ inline Int4 transpose4(const float* from, Index stride, float factor, float* to,
   const Float4 r2 = load4(from + 2 * stride) * factor, r3 = load4(from + 3 * stride) * factor;
   const auto bad = [&](Float4 row) { return (std::bit_cast<Int4>(row) & kExponent) == kExponent; };
   const Int4 flags = bad(r0) | bad(r1) | bad(r2) | bad(r3);
-  const Float4 low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5), high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
-  const Float4 low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5), high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+  const Float4 low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5),
+               high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+  const Float4 low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5),
+               high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
   store4(to, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
   store4(to + width, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
   store4(to + 2 * width, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
@@ -106,7 +108,8 @@ Flag<A> copy_panel(const Matrix<T>& source, Index first, Index count, Index widt
 // Columns [count, width) of a panel.
 template <class A>
 void clear_columns(A* panel, Index depth, Index count, Index width) {
-  for (Index k = 0; count < width && k < depth; ++k) std::fill(panel + k * width + count, panel + (k + 1) * width, A{0});
+  for (Index k = 0; count < width && k < depth; ++k)
+    std::fill(panel + k * width + count, panel + (k + 1) * width, A{0});
 }
 
 }  // namespace
@@ -118,10 +121,9 @@ bool pack_panels(const Matrix<T>& source, const PanelLayout& layout, Index depth
     const Index first = p * layout.width, width = layout.width_of(p);
     const Index count = std::min(width, source.columns - first);
     A* panel = panels + layout.offset(p, depth);
-    bad |= source.column_stride == 1
-               ? copy_panel(source, first, count, width, panel)
-               : transpose(source.data + first * source.column_stride, source.column_stride, source.row_stride, count,
-                           source.rows, A{1}, panel, width);
+    bad |= source.column_stride == 1 ? copy_panel(source, first, count, width, panel)
+                                     : transpose(source.data + first * source.column_stride, source.column_stride,
+                                                 source.row_stride, count, source.rows, A{1}, panel, width);
     clear_columns(panel, source.rows, count, width);
   }
   return bad == 0;

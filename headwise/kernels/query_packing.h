@@ -57,8 +57,8 @@ struct QueryPacker {
   }
   Index padded_width(Index width) const { return PanelLayout{width, tile.width}.padded(); }
 
-  // Packs rows of head (b, h) into `room` (elements() long, 64-byte aligned) and `rows` (kQueryBlock long). sinks, where
-  // given, gets per row the sink's weight times delta.
+  // Packs rows of head (b, h) into `room` (elements() long, 64-byte aligned) and `rows` (kQueryBlock long). sinks,
+  // where given, gets per row the sink's weight times delta.
   BackwardQueries<A> pack(Index b, Index h, const QueryBlock& block, A* room, TileRow<A>* rows, double* sinks) const {
     const Index d = shape.head_dim, dv = shape.v_head_dim, count = block.rows;
     const Index height = round_up(kQueryBlock, tile.rows);
@@ -100,7 +100,8 @@ struct QueryPacker {
   static void widen_rows(const Matrix<T>& from, A factor, A* to) {
     for (Index r = 0; r < from.rows; ++r) {
       const T* row = from.data + r * from.row_stride;
-      for (Index k = 0; k < from.columns; ++k) to[r * from.columns + k] = widen<A>(row[k * from.column_stride]) * factor;
+      for (Index k = 0; k < from.columns; ++k)
+        to[r * from.columns + k] = widen<A>(row[k * from.column_stride]) * factor;
     }
   }
 
