@@ -282,6 +282,8 @@ class ForwardCall {
     const Index tiles = cut_.tiles(), units = groups * tiles;
     std::vector<TileWork> work;
     std::vector<PartialFold<A>> folds;
+    work.reserve(static_cast<std::size_t>(units));
+    folds.reserve(static_cast<std::size_t>(units));
     std::vector<std::pair<Index, Index>> tasks;  // (unit, first block)
     Index most = 1;
     for (Index unit = 0; unit < units; ++unit) {
@@ -303,6 +305,7 @@ class ForwardCall {
       }
     }
     std::vector<A*> partials;
+    partials.reserve(folds.size());
     for (const PartialFold<A>& fold : folds) {
       partials.push_back(frame.take<A>(fold.blocks * (fold.rows * padded_ + 2 * kForwardRows)));
     }
