@@ -88,11 +88,28 @@ TEST(CountedHeap, CountsAndRefuses) {
 }  // namespace
 }  // namespace headwise::testing
 
+// Every form, since a sanitizer brings its own of those that are left out, and they would not go together.
 void* operator new(std::size_t size) { return headwise::testing::take(size, alignof(std::max_align_t)); }
+void* operator new[](std::size_t size) { return operator new(size); }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return headwise::testing::take(size, static_cast<std::size_t>(alignment));
 }
+void* operator new[](std::size_t size, std::align_val_t alignment) { return operator new(size, alignment); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void* operator new[](std::size_t size, const std::nothrow_t& tag) noexcept { return operator new(size, tag); }
 void operator delete(void* block) noexcept { headwise::testing::give_back(block); }
+void operator delete[](void* block) noexcept { headwise::testing::give_back(block); }
 void operator delete(void* block, std::size_t) noexcept { headwise::testing::give_back(block); }
+void operator delete[](void* block, std::size_t) noexcept { headwise::testing::give_back(block); }
 void operator delete(void* block, std::align_val_t) noexcept { headwise::testing::give_back(block); }
+void operator delete[](void* block, std::align_val_t) noexcept { headwise::testing::give_back(block); }
 void operator delete(void* block, std::size_t, std::align_val_t) noexcept { headwise::testing::give_back(block); }
+void operator delete[](void* block, std::size_t, std::align_val_t) noexcept { headwise::testing::give_back(block); }
+void operator delete(void* block, const std::nothrow_t&) noexcept { headwise::testing::give_back(block); }
+void operator delete[](void* block, const std::nothrow_t&) noexcept { headwise::testing::give_back(block); }

@@ -58,17 +58,19 @@ Index expect_same_keys(const AttentionResults<T>& all, const AttentionResults<T>
                           where);
 }
 
-// Runs `compare(problem, description)`, which gives how many elements it compared, on random problems.
+// Runs `compare(problem)`, which gives how many elements it compared, until `usual` random problems had any.
 template <class T, class Compare>
 void on_random_problems(std::uint64_t first_seed, Index usual, const Compare& compare) {
-  Index compared = 0;
   testing::ProblemLimits limits;
   limits.most_rows = 300;
-  for (Index n = 0; n < case_count(usual) && !::testing::Test::HasFailure(); ++n) {
-    const RandomProblem<T> p(first_seed + static_cast<std::uint64_t>(n), limits);
-    compared += compare(p);
+  const Index wanted = case_count(usual);
+  Index done = 0;
+  const std::uint64_t last_seed = first_seed + static_cast<std::uint64_t>(20 * (wanted + 5));
+  for (std::uint64_t seed = first_seed; done < wanted && seed < last_seed && !::testing::Test::HasFailure(); ++seed) {
+    const RandomProblem<T> p(seed, limits);
+    if (compare(p) > 0) ++done;
   }
-  EXPECT_GT(compared, 1000);
+  EXPECT_EQ(done, wanted);
 }
 
 TEST(Invariance, TheSameCallGivesTheSameBitsAgain) {
@@ -125,8 +127,8 @@ Index compare_padded(const RandomProblem<T>& p) {
 }
 
 TEST(Invariance, PaddedKeysGiveTheBitsOfKeysCutToTheirLength) {
-  on_random_problems<float>(120001, 200, compare_padded<float>);
-  on_random_problems<float16>(121001, 60, compare_padded<float16>);
+  on_random_problems<float>(120001, 50, compare_padded<float>);
+  on_random_problems<float16>(121001, 15, compare_padded<float16>);
 }
 
 template <class T>
