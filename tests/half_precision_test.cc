@@ -89,7 +89,7 @@ TEST(HalfPrecision, CausalBfloat16IsWithinATenthOfTheRoundingFloor) {
 }
 
 TEST(HalfPrecision, CausalFloat16IsWithinATenthOfTheRoundingFloor) {
-  expect_rounding_floor<float16>(true, 2.2e-4, 1.1);
+  expect_rounding_floor<float16>(true, 2.25e-4, 1.1);
 }
 
 }  // namespace
