@@ -18,6 +18,8 @@ def pytest_ignore_collect(collection_path: Path):
 
 def pytest_terminal_summary(terminalreporter):
     if _not_run:
-        terminalreporter.write_line(f"Not run without {' and '.join(MISSING)} (./dev test --torch installs what is missing):")
+        terminalreporter.write_line(
+            f"Not run without {' and '.join(MISSING)} (./dev test --torch installs what is missing):"
+        )
         for name in sorted(_not_run):
             terminalreporter.write_line(f"  tests/{name}")
