@@ -10,6 +10,7 @@
 #include "headwise/kernels/reference.h"
 #include "headwise/kernels/widened.h"
 #include "tests/random_problem.h"
+#include "tests/support/case_count.h"
 
 namespace headwise {
 namespace {
@@ -120,9 +121,9 @@ void run_cases(std::uint64_t first_seed, Index count) {
   }
 }
 
-TEST(Accuracy, FloatStaysWithinAFewEpsilonOfTheReference) { run_cases<float>(50001, 120); }
+TEST(Accuracy, FloatStaysWithinAFewEpsilonOfTheReference) { run_cases<float>(50001, testing::case_count(120)); }
 
-TEST(Accuracy, DoubleStaysWithinAFewEpsilonOfTheReference) { run_cases<double>(60001, 40); }
+TEST(Accuracy, DoubleStaysWithinAFewEpsilonOfTheReference) { run_cases<double>(60001, testing::case_count(40)); }
 
 // A row of finfo.min is an exact uniform average, forward and backward: maximum and sum are kept apart.
 TEST(Accuracy, ARowOfTheLowestNumberIsAUniformAverage) {

@@ -10,6 +10,7 @@
 #include "headwise/runtime/threads.h"
 #include "headwise/tensor/tensor.h"
 #include "tests/random_problem.h"
+#include "tests/support/case_count.h"
 
 namespace headwise {
 namespace {
@@ -89,9 +90,11 @@ void run_cases(std::uint64_t first_seed, Index count) {
   set_num_threads(2);
 }
 
-TEST(LinearBits, EveryInstructionSetEqualsTheCanonicalProgramInFloat) { run_cases<float>(1, 60); }
+TEST(LinearBits, EveryInstructionSetEqualsTheCanonicalProgramInFloat) { run_cases<float>(1, testing::case_count(60)); }
 
-TEST(LinearBits, EveryInstructionSetEqualsTheCanonicalProgramInDouble) { run_cases<double>(1001, 30); }
+TEST(LinearBits, EveryInstructionSetEqualsTheCanonicalProgramInDouble) {
+  run_cases<double>(1001, testing::case_count(30));
+}
 
 TEST(LinearBits, TheCanonicalProgramIsWithinSixEpsilonOfTheSumOfAbsoluteTerms) {
   for (std::uint64_t seed = 1; seed < 40; ++seed) {

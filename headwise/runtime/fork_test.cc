@@ -17,8 +17,9 @@
 #include "headwise/runtime/thread_pool.h"
 #include "headwise/runtime/threads.h"
 
-// These tests start threads in a forked child, which the thread sanitizer refuses unless told otherwise.
-extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+// These tests start threads in a forked child, which the thread sanitizer refuses unless told otherwise. Its library
+// looks the name up, so it must be visible.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() { return "die_after_fork=0"; }
 
 namespace headwise {
 namespace {
