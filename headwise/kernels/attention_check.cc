@@ -11,6 +11,9 @@
 namespace headwise {
 namespace {
 
+// Leaves room for adding rows and keys to a position.
+constexpr Index kMostOffset = Index{1} << 62;
+
 std::string number(double value) {
   std::string text = std::to_string(value);
   text.erase(text.find_last_not_of('0') + 1);
@@ -67,6 +70,14 @@ void check_positions(std::string_view who, const Visibility& visibility, const A
   if (visibility.alignment == Alignment::kOffset && visibility.query_offset.size() != 1) {
     const Index got[] = {static_cast<Index>(visibility.query_offset.size())};
     check_shape(who, "query_offset", got, {{"batch", shape.batch}});
+  }
+  if (visibility.alignment == Alignment::kOffset) {
+    for (std::size_t i = 0; i < visibility.query_offset.size(); ++i) {
+      const Index offset = visibility.query_offset[i];
+      if (-kMostOffset <= offset && offset <= kMostOffset) continue;
+      throw ArgumentError(prefix + "query_offset must be in -2^62..2^62, got " + std::to_string(offset) +
+                          " at batch entry " + std::to_string(i));
+    }
   }
   const std::string_view option = first_position_option(visibility, alibi);
   if (visibility.alignment == Alignment::kSelf && !option.empty() && shape.seq_q != shape.seq_kv) {
