@@ -52,7 +52,7 @@ enum class Alignment : std::uint8_t {
 struct Visibility {
   bool causal = false;  // key <= position
   Alignment alignment = Alignment::kSelf;
-  std::span<const Index> query_offset;  // kOffset: one for all, or (batch,)
+  std::span<const Index> query_offset;  // kOffset: one for all, or (batch,), in -2^62..2^62
   Index window_left = -1;               // position - key <= window_left; -1: unlimited
   Index window_right = -1;              // key - position <= window_right; -1: unlimited
   std::span<const Index> kv_lengths;    // (batch,): keys from there on do not exist; empty: all exist
