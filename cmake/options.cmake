@@ -3,7 +3,7 @@
 # bits are part of the contract (docs/numerics.md).
 add_library(headwise_flags INTERFACE)
 target_compile_options(headwise_flags INTERFACE -ffp-contract=off -fno-math-errno -Wall -Wextra -Wpedantic -Wshadow
-                       -Wno-restrict)  # false alarms of GCC 12 on std::string concatenation
+                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # false alarms of GCC 12 on std::string concatenation
 if(HEADWISE_WARNINGS_AS_ERRORS)
   target_compile_options(headwise_flags INTERFACE -Werror)
 endif()

@@ -44,11 +44,15 @@ OUTSIDE = {
     "hwy": {"kernels"},
     "nlohmann": {"models", "io", "checkpoints", "lens", "cli", "tests"},
     "CLI": {"cli"},
+    "zlib": {"io"},
     "fmt": {*ARROWS, "cli", "python", "tests"},
     "nanobind": {"python"},
     "gtest": {"tests"},
     "gmock": {"tests"},
 }
+
+# Headers of outside libraries that have no folder of their own.
+BARE_HEADERS = {"zlib.h": "zlib"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"(?P<quoted>[^"]+)"|<(?P<angled>[^>]+)>|(?P<macro>\w+))', re.MULTILINE)
 
@@ -93,8 +97,8 @@ def faults(path, text):
                 found.append(f"{path} must not include {quoted}")
             if path.endswith(".h") and is_public(path) and not is_public(quoted):
                 found.append(f"{path} is installed and includes {quoted}, which is not")
-        elif "/" in (name := quoted or angled):
-            library = PurePosixPath(name).parts[0]
+        elif "/" in (name := quoted or angled) or name in BARE_HEADERS:
+            library = BARE_HEADERS.get(name, PurePosixPath(name).parts[0])
             if library in OUTSIDE:
                 if not OUTSIDE[library] & ({place_of(path)} | ({"tests"} if is_test else set())):
                     found.append(f"{path} must not include {name}: {library} is not for {place_of(path)}/")
@@ -168,6 +172,11 @@ def test_no_two_rooms_include_each_other():
             "headwise/io/npy.cc",
             "#include <gtest/gtest.h>",
             "headwise/io/npy.cc must not include gtest/gtest.h: gtest is not for io/",
+        ),
+        (
+            "headwise/lens/trace_file.cc",
+            "#include <zlib.h>",
+            "headwise/lens/trace_file.cc must not include zlib.h: zlib is not for lens/",
         ),
         (
             "headwise/io/npy.cc",

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "headwise/io/npy_format.h"
 #include "headwise/io/output_file.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
@@ -17,28 +18,7 @@ std::string stem_of(const std::string& path) {
   return name;
 }
 
-// Walks the elements in C order and fetches each from its place in Fortran order, where the first axis is contiguous.
-std::vector<std::byte> from_fortran_order(const NpyHeader& header, const std::byte* data, std::size_t bytes) {
-  const std::size_t width = dtype_bytes(header.dtype);
-  const std::size_t rank = header.shape.size();
-  std::vector<Index> strides(rank, 1);
-  for (std::size_t axis = 1; axis < rank; ++axis) strides[axis] = strides[axis - 1] * header.shape[axis - 1];
-  std::vector<std::byte> result(bytes);
-  std::vector<Index> at(rank, 0);
-  Index from = 0;
-  for (std::size_t to = 0; to < bytes; to += width) {
-    std::memcpy(result.data() + to, data + static_cast<std::size_t>(from) * width, width);
-    for (std::size_t axis = rank; axis-- > 0;) {
-      from += strides[axis];
-      if (++at[axis] < header.shape[axis]) break;
-      from -= strides[axis] * header.shape[axis];
-      at[axis] = 0;
-    }
-  }
-  return result;
-}
-
-std::string descr_of(DType dtype) {
+std::string descr_of(std::string_view who, DType dtype) {
   const std::string width = std::to_string(dtype_bytes(dtype));
   switch (dtype) {
     case DType::kBool:
@@ -61,33 +41,58 @@ std::string descr_of(DType dtype) {
     case DType::kBFloat16:
       break;
   }
-  throw DTypeError("write_npy: numpy has no name for " + std::string(dtype_name(dtype)));
+  throw DTypeError(std::string(who) + ": numpy has no name for " + std::string(dtype_name(dtype)));
 }
 
 }  // namespace
 
-NpyFile::NpyFile(std::string path) : file_(std::move(path)) {
-  NpyHeader header = parse_npy_header(file_.path(), file_.bytes());
-  const std::span<const std::byte> data = file_.bytes().subspan(header.data_begin);
-  tensor_ = {stem_of(file_.path()), header.dtype, header.shape, data.data()};
-  if (header.fortran_order && header.shape.size() > 1 && !data.empty()) {
-    c_order_ = from_fortran_order(header, data.data(), data.size());
-    tensor_.data = c_order_.data();
-  }
-}
-
-void write_npy(const std::string& path, const NamedTensor& tensor) {
-  std::string dict = "{'descr': '" + descr_of(tensor.dtype) +
+std::string npy_start_of(std::string_view who, const NamedTensor& tensor) {
+  std::string dict = "{'descr': '" + descr_of(who, tensor.dtype) +
                      "', 'fortran_order': False, 'shape': " + format_shape(tensor.shape) + ", }";
   // The elements start at a multiple of 64; the header's last byte is a line break.
   constexpr std::size_t kPrefix = 10;
   dict.resize((kPrefix + dict.size() + 1 + 63) / 64 * 64 - kPrefix - 1, ' ');
   dict += '\n';
-  std::string head("\x93NUMPY\x01\x00", 8);
-  head += static_cast<char>(dict.size());
-  head += static_cast<char>(dict.size() >> 8);
+  std::string start("\x93NUMPY\x01\x00", 8);
+  start += static_cast<char>(dict.size());
+  start += static_cast<char>(dict.size() >> 8);
+  return start + dict;
+}
+
+// Walks the elements in C order and fetches each from its place in Fortran order, where the first axis is contiguous.
+NpyBlock npy_in_c_order(const NpyHeader& header, std::span<const std::byte> data) {
+  const std::size_t rank = header.shape.size();
+  if (!header.fortran_order || rank < 2 || data.empty()) return nullptr;
+  const std::size_t width = dtype_bytes(header.dtype);
+  std::vector<Index> strides(rank, 1);
+  for (std::size_t axis = 1; axis < rank; ++axis) strides[axis] = strides[axis - 1] * header.shape[axis - 1];
+  NpyBlock result = std::make_unique_for_overwrite<std::byte[]>(data.size());
+  std::vector<Index> at(rank, 0);
+  Index from = 0;
+  for (std::size_t to = 0; to < data.size(); to += width) {
+    std::memcpy(result.get() + to, data.data() + static_cast<std::size_t>(from) * width, width);
+    for (std::size_t axis = rank; axis-- > 0;) {
+      from += strides[axis];
+      if (++at[axis] < header.shape[axis]) break;
+      from -= strides[axis] * header.shape[axis];
+      at[axis] = 0;
+    }
+  }
+  return result;
+}
+
+NpyFile::NpyFile(std::string path) : file_(std::move(path)) {
+  NpyHeader header = parse_npy_header(file_.path(), file_.bytes());
+  const std::span<const std::byte> data = file_.bytes().subspan(header.data_begin);
+  tensor_ = {stem_of(file_.path()), header.dtype, header.shape, data.data()};
+  c_order_ = npy_in_c_order(header, data);
+  if (c_order_ != nullptr) tensor_.data = c_order_.get();
+}
+
+void write_npy(const std::string& path, const NamedTensor& tensor) {
+  const std::string start = npy_start_of("write_npy", tensor);
   OutputFile file(path);
-  file.write(head + dict);
+  file.write(start);
   file.write({tensor.data, tensor.bytes()});
   file.commit();
 }

@@ -4,6 +4,7 @@
 #define HEADWISE_IO_NPY_H_
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +41,7 @@ class NpyFile {
 
  private:
   MappedFile file_;
-  std::vector<std::byte> c_order_;
+  std::unique_ptr<std::byte[]> c_order_;  // null where the file lies so
   NamedTensor tensor_;
 };
 

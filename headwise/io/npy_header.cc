@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "headwise/io/file_error.h"
-#include "headwise/io/npy.h"
+#include "headwise/io/npy_format.h"
 #include "headwise/tensor/shape_check.h"
 
 namespace headwise {
@@ -169,11 +169,11 @@ std::optional<std::uint64_t> bytes_of(const NpyHeader& header) {
 
 }  // namespace
 
-NpyHeader parse_npy_header(std::string_view path, std::span<const std::byte> file) {
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+NpyHeader parse_npy_start(std::string_view path, std::span<const std::byte> start, std::uint64_t total_bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
   if (!text.starts_with(kMagic)) throw FileError(path, "does not start with \\x93NUMPY: not an npy file", 0);
-  const auto byte = [&](std::size_t at) { return std::to_integer<std::size_t>(file[at]); };
-  if (file.size() < 10) throw FileError(path, "file ends inside its npy header", file.size());
+  const auto byte = [&](std::size_t at) { return std::to_integer<std::size_t>(start[at]); };
+  if (total_bytes < 10) throw FileError(path, "file ends inside its npy header", total_bytes);
   const std::size_t version = byte(6);
   if (version < 1 || version > 3 || byte(7) != 0) {
     throw FileError(path,
@@ -182,7 +182,7 @@ NpyHeader parse_npy_header(std::string_view path, std::span<const std::byte> fil
                     6);
   }
   const std::size_t begin = version == 1 ? 10 : 12;
-  if (file.size() < begin) throw FileError(path, "file ends inside its npy header", file.size());
+  if (total_bytes < begin) throw FileError(path, "file ends inside its npy header", total_bytes);
   std::size_t length = byte(8) | byte(9) << 8;
   if (version > 1) length |= byte(10) << 16 | byte(11) << 24;
   if (length > NpyHeader::kMaxBytes) {
@@ -191,10 +191,10 @@ NpyHeader parse_npy_header(std::string_view path, std::span<const std::byte> fil
                         std::to_string(NpyHeader::kMaxBytes) + " bytes that are read",
                     8);
   }
-  if (length > file.size() - begin) {
+  if (length > total_bytes - begin) {
     throw FileError(path,
                     "header length " + std::to_string(length) + " is more than the " +
-                        std::to_string(file.size() - begin) + " bytes that follow it",
+                        std::to_string(total_bytes - begin) + " bytes that follow it",
                     8);
   }
   NpyHeader header = DictReader(path, text.substr(begin, length), begin).read();
@@ -202,13 +202,17 @@ NpyHeader parse_npy_header(std::string_view path, std::span<const std::byte> fil
   const std::string size = std::string(dtype_name(header.dtype)) + " of shape " + format_shape(header.shape);
   const auto wanted = bytes_of(header);
   if (!wanted) throw FileError(path, size + " is larger than any file", begin);
-  if (*wanted != file.size() - header.data_begin) {
+  if (*wanted != total_bytes - header.data_begin) {
     throw FileError(path,
                     size + " needs " + std::to_string(*wanted) + " bytes, the file has " +
-                        std::to_string(file.size() - header.data_begin),
+                        std::to_string(total_bytes - header.data_begin),
                     header.data_begin);
   }
   return header;
+}
+
+NpyHeader parse_npy_header(std::string_view path, std::span<const std::byte> file) {
+  return parse_npy_start(path, file, file.size());
 }
 
 }  // namespace headwise
