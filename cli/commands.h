@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of commands. Each has a file of its own, <name>_command.cc.
+// The table of commands. Each has a file of its own, <name>_command.cc; that of `run` is run_layer_command.cc.
 #ifndef HEADWISE_CLI_COMMANDS_H_
 #define HEADWISE_CLI_COMMANDS_H_
 
@@ -22,6 +22,7 @@ struct Command {
 std::span<const Command> commands();
 
 std::string attend_command(std::span<const std::string> arguments, const CommandContext& context);
+std::string run_layer_command(std::span<const std::string> arguments, const CommandContext& context);
 std::string info_command(std::span<const std::string> arguments, const CommandContext& context);
 
 }  // namespace headwise::cli

@@ -20,7 +20,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"attend", "what every head of a trained model does with a sentence", attend_command},
-    {"run", "a layer on an array", nullptr},
+    {"run", "a layer on an array: its output, and what its heads do", run_layer_command},
     {"explain", "a layer's shapes and numbers, step by step", nullptr},
     {"diagnose", "the name of a layer's mistake", nullptr},
     {"compare", "two layers, number by number", nullptr},

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `run`; run_command.cc runs any command.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/run_layer_options.h"
+#include "cli/run_layer_report.h"
+#include "cli/usage.h"
+#include "headwise/checkpoints/layer_file.h"
+#include "headwise/io/array_file.h"
+#include "headwise/io/file_error.h"
+#include "headwise/tensor/errors.h"
+#include "headwise/tensor/shape_check.h"
+
+namespace headwise::cli {
+namespace {
+
+// An array as a layer takes it: with a batch axis, of the layer's type.
+template <class T>
+struct LayerInput {
+  ReportedArray facts;
+  bool is_batch = false;  // the file has the batch axis itself
+  TensorView<const T, 3> view;
+  Tensor<T, 3> copy;  // where the file's own memory is not aligned
+};
+
+std::string chosen_name(const ArrayFile& file, const ArrayChoice& choice, const char* option) {
+  const std::vector<std::string> names = file.names();
+  if (choice.name.empty()) {
+    if (names.size() == 1) return names.front();
+    if (names.empty()) throw FileError(file.path(), "there is no array in it");
+    constexpr std::size_t kMostShown = 8;
+    std::string shown;
+    for (std::size_t i = 0; i < std::min(names.size(), kMostShown); ++i) {
+      shown += (i == 0 ? "" : ", ") + quote_name(names[i]);
+    }
+    if (names.size() > kMostShown) shown += ", ...";
+    throw FileError(file.path(),
+                    fmt::format("it holds {} arrays; {} must name one of them: {}", names.size(), option, shown));
+  }
+  for (const std::string& name : names) {
+    if (name == choice.name) return name;
+  }
+  throw FileError(file.path(), "there is no array " + quote_name(choice.name) + did_you_mean(choice.name, names));
+}
+
+template <class T>
+LayerInput<T> read_input(ArrayFile& file, const std::string& name, const std::string& layer_path, Index d_in) {
+  const ArrayFacts facts = file.facts(name);
+  const auto refuse = [&](const std::string& reason) {
+    throw FileError(file.path(), "array " + quote_name(name) + " " + reason);
+  };
+  if (facts.dtype != kDTypeOf<T>) {
+    refuse(fmt::format("is {}, the layer {} is {}; nothing is cast", dtype_name(facts.dtype), layer_path,
+                       dtype_name(kDTypeOf<T>)));
+  }
+  const std::size_t rank = facts.shape.size();
+  if ((rank != 2 && rank != 3) || facts.shape.back() != d_in) {
+    refuse(fmt::format("must be (batch, seq, d_in={0}) or (seq, d_in={0}), got {1}", d_in, format_shape(facts.shape)));
+  }
+  LayerInput<T> input;
+  input.facts = {name, facts.dtype, facts.shape};
+  input.is_batch = rank == 3;
+  const Shape<3> shape{input.is_batch ? facts.shape[0] : 1, facts.shape[rank - 2], d_in};
+  const NamedTensor tensor = file.array(name);
+  if (reinterpret_cast<std::uintptr_t>(tensor.data) % alignof(T) == 0 && tensor.bytes() > 0) {
+    input.view = TensorView<const T, 3>(reinterpret_cast<const T*>(tensor.data), shape);
+    return input;
+  }
+  input.copy = Tensor<T, 3>(shape);
+  if (tensor.bytes() > 0) std::memcpy(input.copy.data(), tensor.data, tensor.bytes());
+  input.view = input.copy.cview();
+  return input;
+}
+
+template <class T>
+ValueRange range_of(const Tensor<T, 3>& out) {
+  ValueRange range;
+  for (Index i = 0; i < out.elements(); ++i) {
+    const double value = static_cast<double>(out.data()[i]);
+    if (!std::isfinite(value)) {
+      ++range.not_finite;
+      continue;
+    }
+    range.least = range.finite == 0 ? value : std::min(range.least, value);
+    range.most = range.finite == 0 ? value : std::max(range.most, value);
+    range.mean += value;
+    ++range.finite;
+  }
+  if (range.finite > 0) range.mean /= static_cast<double>(range.finite);
+  return range;
+}
+
+// What the summary shows, and what was asked for.
+LayerRunRequest with_summary(const LayerRunRequest& asked, bool has_positions) {
+  LayerRunRequest request = asked;
+  for (const std::string_view name : kStatisticNames) {
+    if (name == "top_keys" || name == "received" || (statistic_needs_positions(name) && !has_positions)) continue;
+    if (std::find(request.statistics.begin(), request.statistics.end(), name) == request.statistics.end()) {
+      request.statistics.emplace_back(name);
+    }
+  }
+  return request;
+}
+
+template <class T>
+void add_means(const LayerRun<T>& run, RunLayerReport& report) {
+  for (const std::string_view name : kStatisticNames) {
+    if (name == "received") continue;
+    if (const Tensor<T, 3>* statistic = run.find(name)) report.means.emplace_back(name, head_means(*statistic));
+  }
+}
+
+template <class T>
+std::string run_typed(const RunLayerOptions& options, const CommandContext& context) {
+  const AnyLayer<T> any = load_layer<T>(options.layer, options.facts);
+  const AttentionLayer<T>& layer = std::visit([](const auto& one) -> const AttentionLayer<T>& { return one; }, any);
+  ArrayFile input_file(options.input.path);
+  const Index d_in = layer.config().d_in;
+  const LayerInput<T> x =
+      read_input<T>(input_file, chosen_name(input_file, options.input, "--input"), options.layer, d_in);
+  std::optional<ArrayFile> keys_file;
+  LayerInput<T> keys_values;
+  if (!options.keys_values.path.empty()) {
+    keys_file.emplace(options.keys_values.path);
+    keys_values = read_input<T>(*keys_file, chosen_name(*keys_file, options.keys_values, "--keys-values-input"),
+                                options.layer, d_in);
+  }
+  ForwardOptions<T> forward;
+  forward.visibility.alignment = options.alignment;
+  forward.visibility.query_offset = {&options.query_offset, options.alignment == Alignment::kOffset ? 1U : 0U};
+  forward.visibility.kv_lengths = options.lengths;
+  const bool has_positions =
+      options.alignment != Alignment::kSelf || !keys_values.view || keys_values.view.size(1) == x.view.size(1);
+  Execution execution;
+  execution.cancel = context.cancel;
+  const LayerRun<T> run =
+      run_layer<T>(layer, x.view, keys_values.view, forward, with_summary(options.request, has_positions), execution);
+
+  RunLayerReport report{options.layer,
+                        options.input.path,
+                        options.keys_values.path,
+                        options.out,
+                        layer.config(),
+                        layer.sizes(),
+                        x.facts,
+                        keys_values.facts,
+                        {},
+                        range_of(run.out),
+                        x.view.size(0) * x.view.size(1),
+                        {},
+                        {}};
+  add_means(run, report);
+  const std::vector<NamedTensor> arrays = run_arrays(run, options.request, !x.is_batch);
+  report.out = {arrays[0].name, arrays[0].dtype, arrays[0].shape};
+  if (!options.out.empty()) {
+    for (const NamedTensor& array : arrays) report.written.push_back({array.name, array.dtype, array.shape});
+  }
+  std::string text = options.json ? run_layer_json(report) : run_layer_text(report);
+  if (execution.cancelled()) throw Cancelled();
+  if (!options.out.empty()) write_arrays(options.out, arrays);
+  return text;
+}
+
+}  // namespace
+
+std::string run_layer_command(std::span<const std::string> arguments, const CommandContext& context) {
+  const RunLayerOptions options = parse_run_layer(arguments);
+  if (options.help) return run_layer_help();
+  return layer_file_dtype(options.layer) == DType::kFloat64 ? run_typed<double>(options, context)
+                                                            : run_typed<float>(options, context);
+}
+
+}  // namespace headwise::cli

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// headwise run, end to end on a layer and arrays that the test writes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/run_layer_options.h"
+#include "headwise/io/array_file.h"
+#include "tests/support/command_result.h"
+#include "tests/support/file_bytes.h"
+#include "tests/support/tiny_layer.h"
+
+namespace headwise::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string content(const NamedTensor& tensor) { return {reinterpret_cast<const char*>(tensor.data), tensor.bytes()}; }
+
+template <class T>
+std::string content(const Tensor<T, 3>& tensor) {
+  return content(as_named("", tensor));
+}
+
+class RunLayer : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_tiny_layer(folder_);
+    write_npy(folder_.file("x.npy"), as_named("x", x_));
+    const Tensor<float, 3> short_keys = tiny_input(2, 3, 4);
+    const std::vector<NamedTensor> several{as_named("x", x_), as_named("keys", short_keys)};
+    write_npz(folder_.file("several.npz"), several);
+    files_ = folder_.names().size();
+  }
+
+  std::vector<std::string> with(std::vector<std::string> more) const {
+    std::vector<std::string> arguments{"run", folder_.file("layer.safetensors"), folder_.file("x.npy")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  // Without the command's name, and with the folder's path taken out.
+  std::string refused(const std::vector<std::string>& arguments) const {
+    std::string text = refusal(arguments);
+    if (text.starts_with("headwise run: ")) text.erase(0, 14);
+    const std::string folder = folder_.path() + "/";
+    for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder)) text.erase(at, folder.size());
+    EXPECT_EQ(folder_.names().size(), files_);
+    return text;
+  }
+  std::string refused_with(std::vector<std::string> more) const { return refused(with(std::move(more))); }
+
+  TemporaryFolder folder_;
+  Tensor<float, 3> x_ = tiny_input(2, 5);
+  std::size_t files_ = 0;
+};
+
+TEST_F(RunLayer, ShowsTheLayerTheShapesAndALineForEachHead) {
+  const Result result = run(with({}));
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, StartsWith(folder_.file("layer.safetensors") +
+                                     ": MultiHeadAttention, 2 heads, head_dim 4, d_in 6, d_out 8, causal\n" +
+                                     folder_.file("x.npy") + ": x float32 (2, 5, 6)\nout float32 (2, 5, 8): values "));
+  EXPECT_THAT(result.out, HasSubstr("Heads, means over 10 queries"));
+  EXPECT_THAT(result.out, HasSubstr("  head  entropy  max_weight  distance   self  previous   next  first\n     0  "));
+  EXPECT_THAT(result.out, HasSubstr("\n     1  "));
+}
+
+TEST_F(RunLayer, WritesTheOutputOfForwardInEachFormat) {
+  const std::string expected = content(tiny_layer().forward(x_.cview()));
+  for (const char* name : {"out.npy", "out.npz", "out.safetensors"}) {
+    const Result result = run(with({"--out", folder_.file(name)}));
+    EXPECT_EQ(result.code, 0);
+    EXPECT_THAT(result.out, testing::EndsWith("Written to " + folder_.file(name) + ":\n  out float32 (2, 5, 8)\n"));
+    ArrayFile file(folder_.file(name));
+    EXPECT_THAT(file.names(), ElementsAre("out"));
+    EXPECT_EQ(content(file.array("out")), expected) << name;
+  }
+}
+
+TEST_F(RunLayer, WritesWeightsAndTheStatisticsAskedForByName) {
+  for (const char* name : {"all.npz", "all.safetensors"}) {
+    EXPECT_EQ(run(with({"--out", folder_.file(name), "--weights", "--stats", "received,entropy"})).code, 0);
+    ArrayFile file(folder_.file(name));
+    std::vector<std::string> names = file.names();
+    std::sort(names.begin(), names.end());
+    EXPECT_THAT(names, ElementsAre("entropy", "out", "received", "weights"));
+    EXPECT_THAT(file.facts("weights").shape, ElementsAre(2, 2, 5, 5));
+    EXPECT_THAT(file.facts("received").shape, ElementsAre(2, 2, 5));
+    const LayerRunRequest request{.weights = true, .statistics = {"received", "entropy"}};
+    const auto expected = run_layer<float>(tiny_layer(), x_.cview(), {}, {}, request);
+    for (const NamedTensor& array : run_arrays(expected, request, false)) {
+      EXPECT_EQ(content(file.array(array.name)), content(array)) << array.name;
+    }
+  }
+  EXPECT_EQ(run(with({"--out", folder_.file("every.npz"), "--stats"})).code, 0);
+  EXPECT_EQ(ArrayFile(folder_.file("every.npz")).names().size(), 10U);
+}
+
+TEST_F(RunLayer, AnArrayWithoutABatchAxisGivesOnesWithoutIt) {
+  NamedTensor one = as_named("x", x_);
+  one.shape = {5, 6};
+  write_npy(folder_.file("x.npy"), one);
+  EXPECT_EQ(run(with({"--out", folder_.file("out.npz"), "--weights"})).code, 0);
+  ArrayFile file(folder_.file("out.npz"));
+  EXPECT_THAT(file.facts("out").shape, ElementsAre(5, 8));
+  EXPECT_THAT(file.facts("weights").shape, ElementsAre(2, 5, 5));
+  EXPECT_EQ(content(file.array("out")), content(tiny_layer().forward(x_.cview())).substr(0, 5 * 8 * 4));
+}
+
+TEST_F(RunLayer, Float64LayersTakeFloat64ArraysAndNothingIsCast) {
+  write_tiny_layer<double>(folder_, "double.safetensors");
+  const Tensor<double, 3> x = tiny_input<double>(1, 4);
+  const std::vector<NamedTensor> arrays{as_named("x", x)};
+  write_safetensors(folder_.file("x.safetensors"), arrays);
+  files_ = folder_.names().size();
+  EXPECT_EQ(refused({"run", folder_.file("double.safetensors"), folder_.file("x.npy")}),
+            "x.npy: array 'x' is float32, the layer double.safetensors is float64; nothing is cast");
+  EXPECT_EQ(refused({"run", folder_.file("layer.safetensors"), folder_.file("x.safetensors")}),
+            "x.safetensors: array 'x' is float64, the layer layer.safetensors is float32; nothing is cast");
+  EXPECT_EQ(
+      run({"run", folder_.file("double.safetensors"), folder_.file("x.safetensors"), "--out", folder_.file("out.npy")})
+          .code,
+      0);
+  EXPECT_EQ(content(ArrayFile(folder_.file("out.npy")).array("out")), content(tiny_layer<double>().forward(x.cview())));
+}
+
+TEST_F(RunLayer, AnUnalignedArrayGivesTheSameBits) {
+  const std::string byte(1, 'x');
+  std::string header = R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                       R"("x":{"dtype":"F32","shape":[2,5,6],"data_offsets":[1,241]}})";
+  header.resize(128, ' ');
+  folder_.write("odd.safetensors", safetensors_bytes(header, byte + content(x_)));
+  EXPECT_EQ(run({"run", folder_.file("layer.safetensors"), folder_.file("odd.safetensors"), "--input", "x", "--out",
+                 folder_.file("out.npy")})
+                .code,
+            0);
+  EXPECT_EQ(content(ArrayFile(folder_.file("out.npy")).array("out")), content(tiny_layer().forward(x_.cview())));
+}
+
+TEST_F(RunLayer, KeysAndValuesMayComeFromAnotherArray) {
+  const std::vector<std::string> keys{"--keys-values", folder_.file("several.npz"), "--keys-values-input", "keys"};
+  std::vector<std::string> aligned = keys;
+  aligned.insert(aligned.end(), {"--align", "upper_left", "--lengths", "3,2", "--out", folder_.file("out.npy")});
+  EXPECT_EQ(run(with(aligned)).code, 0);
+  const Tensor<float, 3> short_keys = tiny_input(2, 3, 4);
+  const std::vector<Index> lengths{3, 2};
+  ForwardOptions<float> options;
+  options.visibility.alignment = Alignment::kUpperLeft;
+  options.visibility.kv_lengths = lengths;
+  EXPECT_EQ(content(ArrayFile(folder_.file("out.npy")).array("out")),
+            content(tiny_layer().forward(x_.cview(), short_keys.cview(), options)));
+  ++files_;
+  EXPECT_THAT(refused_with(keys), StartsWith("MultiHeadAttention: causal=True needs seq_q == seq_kv or a stated "));
+  std::vector<std::string> offset = keys;
+  offset.insert(offset.end(), {"--query-offset", "2"});
+  EXPECT_EQ(run(with(offset)).code, 0);
+}
+
+TEST_F(RunLayer, JsonHoldsTheWholeAnswer) {
+  const Result result = run(with({"--json", "--out", folder_.file("out.npz"), "--stats", "entropy"}));
+  EXPECT_EQ(result.err, "");
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["command"], "run");
+  EXPECT_EQ(json["layer"]["kind"], "MultiHeadAttention");
+  EXPECT_EQ(json["layer"]["heads"], 2);
+  EXPECT_TRUE(json["layer"]["context_length"].is_null());
+  EXPECT_EQ(json["input"]["shape"], nlohmann::json({2, 5, 6}));
+  EXPECT_TRUE(json["keys_values"].is_null());
+  EXPECT_EQ(json["out"]["dtype"], "float32");
+  EXPECT_EQ(json["queries"], 10);
+  const auto expected = run_layer<float>(tiny_layer(), x_.cview(), {}, {}, {.statistics = {"entropy"}});
+  EXPECT_EQ(json["heads"][1]["entropy"], head_means(*expected.find("entropy"))[1]);
+  EXPECT_EQ(json["written"]["arrays"][1]["name"], "entropy");
+  double least = std::numeric_limits<double>::infinity();
+  for (Index i = 0; i < expected.out.elements(); ++i) {
+    least = std::min<double>(least, expected.out.data()[i]);
+  }
+  EXPECT_EQ(json["out"]["least"], least);
+}
+
+TEST_F(RunLayer, ValuesThatAreNotFiniteAreCounted) {
+  for (Index i = 0; i < x_.elements(); ++i) x_.data()[i] = std::numeric_limits<float>::quiet_NaN();
+  write_npy(folder_.file("x.npy"), as_named("x", x_));
+  EXPECT_THAT(run(with({})).out, HasSubstr("out float32 (2, 5, 8): no finite value, 80 not finite\n"));
+  const auto json = nlohmann::json::parse(run(with({"--json"})).out);
+  EXPECT_EQ(json["out"]["not_finite"], 80);
+  EXPECT_TRUE(json["out"]["least"].is_null());
+  EXPECT_TRUE(json["heads"][0]["entropy"].is_null());
+}
+
+TEST_F(RunLayer, EmptyArraysAreLegal) {
+  const Tensor<float, 3> none({2, 0, 6});
+  write_npy(folder_.file("x.npy"), as_named("x", none));
+  EXPECT_EQ(run(with({"--out", folder_.file("out.npz"), "--weights", "--stats"})).code, 0);
+  EXPECT_THAT(ArrayFile(folder_.file("out.npz")).facts("weights").shape, ElementsAre(2, 2, 0, 0));
+}
+
+TEST_F(RunLayer, AWrongArrayIsRefusedByNameWithBothShapes) {
+  const auto with_shape = [&](std::vector<Index> shape) {
+    NamedTensor x = as_named("x", x_);
+    x.shape = std::move(shape);
+    write_npy(folder_.file("x.npy"), x);
+    return refused_with({});
+  };
+  EXPECT_EQ(with_shape({2, 6, 5}), "x.npy: array 'x' must be (batch, seq, d_in=6) or (seq, d_in=6), got (2, 6, 5)");
+  EXPECT_EQ(with_shape({6}), "x.npy: array 'x' must be (batch, seq, d_in=6) or (seq, d_in=6), got (6,)");
+  EXPECT_EQ(with_shape({}), "x.npy: array 'x' must be (batch, seq, d_in=6) or (seq, d_in=6), got ()");
+  EXPECT_EQ(with_shape({1, 2, 5, 6}),
+            "x.npy: array 'x' must be (batch, seq, d_in=6) or (seq, d_in=6), got (1, 2, 5, 6)");
+  const std::string layer = folder_.file("layer.safetensors"), several = folder_.file("several.npz");
+  EXPECT_EQ(refused({"run", layer, several}),
+            "several.npz: it holds 2 arrays; --input must name one of them: 'x', 'keys'");
+  EXPECT_EQ(refused({"run", layer, several, "--input", "key"}),
+            "several.npz: there is no array 'key'; did you mean 'keys'?");
+  EXPECT_EQ(refused({"run", layer, folder_.file("absent.npy")}), "absent.npy: no such file");
+  EXPECT_EQ(refused({"run", folder_.file("absent"), folder_.file("x.npy")}), "absent: no such file");
+  EXPECT_EQ(refused({"run", layer, layer + ".txt"}),
+            "layer.safetensors.txt: the name of a file of arrays must end in .npy, .npz or .safetensors");
+  write_npz(folder_.file("several.npz"), {});
+  EXPECT_EQ(refused({"run", layer, several}), "several.npz: there is no array in it");
+}
+
+TEST_F(RunLayer, EveryWrongCallIsRefusedWithItsOwnText) {
+  EXPECT_EQ(refused({"run"}), "LAYER is needed: a safetensors file of one layer");
+  EXPECT_EQ(refused({"run", "layer"}), "INPUT is needed: a file of arrays, .npy, .npz or .safetensors");
+  EXPECT_EQ(refused_with({"more"}), "unexpected argument 'more'");
+  EXPECT_EQ(refused_with({"--weights"}), "--weights needs --out: the arrays go into a file");
+  EXPECT_EQ(refused_with({"--stats"}), "--stats needs --out: the arrays go into a file");
+  EXPECT_EQ(refused_with({"--out", "x.csv"}), "--out must end in .npy, .npz or .safetensors, got 'x.csv'");
+  EXPECT_EQ(refused_with({"--out", ""}), "--out must end in .npy, .npz or .safetensors, got ''");
+  EXPECT_EQ(refused_with({"--out", "x.npy", "--weights"}),
+            "--weights needs an --out that holds several arrays, .npz or .safetensors, got 'x.npy'");
+  EXPECT_EQ(refused_with({"--out", "x.npz", "--stats", "entropy,top"}),
+            "--stats has no 'top'; the names are entropy, max_weight, top_keys, distance, self, previous, next, first, "
+            "received");
+  EXPECT_EQ(refused_with({"--lengths", "1,x"}), "--lengths must be whole numbers with commas between, got '1,x'");
+  EXPECT_EQ(refused_with({"--lengths", "5"}), "MultiHeadAttention: kv_lengths must be (batch=2,), got (1,)");
+  EXPECT_EQ(refused_with({"--align", "left"}), "--align must be upper_left or lower_right, got 'left'");
+  EXPECT_EQ(refused_with({"--align", "upper_left", "--query-offset", "1"}), "give --align or --query-offset, not both");
+  EXPECT_EQ(refused_with({"--query-offset", "1.5"}), "--query-offset must be a whole number, got '1.5'");
+  EXPECT_EQ(refused_with({"--heads", "two"}), "--heads must be a whole number, got 'two'");
+  EXPECT_EQ(refused_with({"--heads", "4"}), "load: num_heads=4 was given, but layer.safetensors says 2");
+  EXPECT_EQ(refused_with({"--causal", "--no-causal"}), "give --causal or --no-causal, not both");
+  EXPECT_EQ(refused_with({"--no-causal"}), "load: causal=false was given, but layer.safetensors says true");
+  EXPECT_EQ(refused_with({"--kind", "Layer"}),
+            "--kind must be one of MultiHeadAttention, CausalSelfAttention, MultiHeadAttentionWrapper, "
+            "MultiHeadAttentionLayer, got 'Layer'");
+  EXPECT_EQ(refused_with({"--keys-values-input", "k"}), "--keys-values-input needs --keys-values: a file of arrays");
+  EXPECT_EQ(refused_with({"--outt", "x"}), "unknown option '--outt'; did you mean '--out'?");
+  EXPECT_EQ(refused_with({"--json=1"}), "--json takes no value");
+  EXPECT_EQ(refused_with({"--out", folder_.file("absent/out.npy")}),
+            "absent/out.npy: cannot be created: No such file or directory");
+}
+
+TEST_F(RunLayer, AnInterruptEndsItWith130AndWritesNothing) {
+  const std::atomic<bool> cancel{true};
+  CommandContext context;
+  context.cancel = &cancel;
+  const Result result = run(with({"--out", folder_.file("out.npy")}), context);
+  EXPECT_EQ(result.code, 130);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "headwise run: interrupted\n");
+  EXPECT_EQ(folder_.names().size(), files_);
+}
+
+TEST_F(RunLayer, HelpNamesEveryOptionThatIsRead) {
+  const std::string help = run_layer_help();
+  for (const char* option : {"--out", "--weights", "--stats", "--input", "--keys-values", "--keys-values-input",
+                             "--lengths", "--align", "--query-offset", "--heads", "--kind", "--causal", "--json"}) {
+    EXPECT_THAT(help, HasSubstr(std::string("\n  ") + option + " ")) << option;
+  }
+  EXPECT_THAT(help, HasSubstr("--no-causal"));
+}
+
+}  // namespace
+}  // namespace headwise::cli
