@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <system_error>
 
 #include "cli/attend_options.h"
 #include "cli/attend_report.h"
@@ -13,7 +14,9 @@ namespace {
 
 void name_sentences(AttendOptions& options) {
   const std::string vocabulary = options.model + "/vocab.txt";
-  if (!std::filesystem::exists(vocabulary)) return;
+  std::error_code error;
+  // What is there but cannot be examined is opened, and then named.
+  if (!std::filesystem::exists(vocabulary, error) && !error) return;
   for (TokenSequence& sentence : options.sentences) {
     if (sentence.tokens.empty()) sentence.tokens = name_tokens(vocabulary, sentence.ids);
   }

@@ -14,7 +14,8 @@ namespace {
 class Config {
  public:
   explicit Config(const std::string& path) : path_(path), json_(read_json_file(path)) {
-    if (!json_.is_object()) fail("must be an object, got a " + std::string(json_.type_name()));
+    if (!json_.is_object())
+      fail("must be an object, got " + std::string(json_.is_array() ? "an " : "a ") + json_.type_name());
   }
 
   [[noreturn]] void fail(const std::string& reason) const { throw FileError(path_, reason); }
