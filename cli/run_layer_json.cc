@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/run_layer_report.h"
-#include "headwise/io/utf8.h"
 
 namespace headwise::cli {
 namespace {
@@ -10,18 +9,18 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json array_json(const ReportedArray& array) {
-  return {{"name", printable(array.name)}, {"dtype", dtype_name(array.dtype)}, {"shape", array.shape}};
+  return {{"name", array.name}, {"dtype", dtype_name(array.dtype)}, {"shape", array.shape}};
 }
 
 Json file_json(const std::string& path, const ReportedArray& array) {
-  Json entry{{"path", printable(path)}};
+  Json entry{{"path", path}};
   entry.update(array_json(array));
   return entry;
 }
 
 Json layer_json(const RunLayerReport& report) {
   const AttentionConfig& config = report.config;
-  Json layer{{"path", printable(report.layer_path)},
+  Json layer{{"path", report.layer_path},
              {"kind", config.who},
              {"heads", report.sizes.heads},
              {"kv_heads", report.sizes.kv_heads},
@@ -59,6 +58,7 @@ Json out_json(const RunLayerReport& report) {
 std::string run_layer_json(const RunLayerReport& report) {
   Json document{{"schema", 1},
                 {"command", "run"},
+                {"version", HEADWISE_VERSION},
                 {"layer", layer_json(report)},
                 {"input", file_json(report.input_path, report.input)}};
   document["keys_values"] =
@@ -70,9 +70,10 @@ std::string run_layer_json(const RunLayerReport& report) {
   if (!report.out_path.empty()) {
     Json arrays = Json::array();
     for (const ReportedArray& array : report.written) arrays.push_back(array_json(array));
-    document["written"] = Json{{"path", printable(report.out_path)}, {"arrays", std::move(arrays)}};
+    document["written"] = Json{{"path", report.out_path}, {"arrays", std::move(arrays)}};
   }
-  return document.dump() + "\n";
+  // The name of a file need not be UTF-8.
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace headwise::cli
