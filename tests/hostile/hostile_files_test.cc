@@ -123,6 +123,26 @@ TEST_F(HostileFiles, Traces) {
   }
 }
 
+// 640 MB of zeros in 4 MB. A shape that does not fit is told before anything is unpacked; one that fits costs what it
+// says.
+TEST_F(HostileFiles, ABombIsNotUnpackedToLearnItsShape) {
+  constexpr std::size_t kRepeats = 2'500'000, kZeros = 1 + 258 * kRepeats;
+  const std::string header = npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (3, " +
+                                       std::to_string((kZeros + 11) / 12) + "), }\n");
+  // Zeros up to a whole number of elements stand in front of the repeated ones.
+  const std::string start = header + std::string((kZeros + 11) / 12 * 12 - kZeros, '\0');
+  const std::string packed = deflated_bomb(start, kRepeats);
+  Zip zip({{"x.npy", start, 8, 0, packed}});
+  zip.local(22, start.size() + kZeros, 4).entry(24, start.size() + kZeros, 4);
+  const std::string path = folder_.write("bomb.npz", zip.bytes());
+  EXPECT_EQ(outcome(run_words(layer_, path), {.memory = std::size_t{48} << 20}),
+            refused("run", path + ": array 'x' must be (batch, seq, d_in=2) or (seq, d_in=2), got (3, 53750001)"));
+  // Its checksum is that of the start alone; all of it is unpacked once to find that out.
+  EXPECT_EQ(in_bounded_process({.memory = std::size_t{1} << 30, .seconds = 30},
+                               [&] { return message_of([&] { NpzFile(path).array("x"); }); }),
+            path + ": member 'x.npy': has a wrong checksum (byte 35)");
+}
+
 // A good file that ends too early, at each of its bytes.
 TEST_F(HostileFiles, EveryPrefixOfAGoodFileIsRefused) {
   const auto cut_everywhere = [&](const std::string& name, const std::string& good,

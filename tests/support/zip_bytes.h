@@ -37,6 +37,30 @@ inline std::string deflated(std::string_view text) {
   return packed;
 }
 
+// The text, then 1 + 258 * repeats zeros, each 258 of which take 13 bits.
+inline std::string deflated_bomb(std::string_view text, std::size_t repeats) {
+  std::string packed = deflated(text);
+  packed[0] = '\0';  // more blocks follow
+  unsigned held = 0, bits = 0;
+  // A Huffman code, first bit first; the block's header happens to read the same.
+  const auto put = [&](const char* code) {
+    for (; *code != 0; ++code) {
+      held |= (*code == '1' ? 1U : 0U) << bits;
+      if (++bits < 8) continue;
+      packed += static_cast<char>(held);
+      held = bits = 0;
+    }
+  };
+  put("110");       // the last block, with the fixed codes
+  put("00110000");  // the byte 0
+  for (std::size_t i = 0; i < repeats; ++i)
+    put("11000101"
+        "00000");  // 258 times what stands 1 byte before
+  put("0000000");  // the end
+  put("0000000");  // fills the last byte
+  return packed;
+}
+
 struct ZipPart {
   std::string name = "x.npy", content;
   unsigned method = 0, flags = 0;
