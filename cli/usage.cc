@@ -57,6 +57,12 @@ void parse_arguments(CLI::App& app, std::span<const std::string> arguments) {
   if (!strays.empty()) refuse_stray(app, strays.front());
 }
 
+std::vector<std::string> take_paths(std::span<const std::string> given, std::span<const std::string_view> names) {
+  if (given.size() > names.size()) throw UsageError("unexpected argument " + quote_name(given[names.size()]));
+  if (given.size() == names.size()) return {given.begin(), given.end()};
+  throw UsageError(fmt::format("{} {} needed", fmt::join(names, " and "), names.size() == 1 ? "is" : "are"));
+}
+
 Index parse_count(std::string_view option, std::string_view text) {
   Index value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

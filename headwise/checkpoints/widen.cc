@@ -29,7 +29,7 @@ bool widens_to_float(DType dtype) {
 
 WidenedTensors::WidenedTensors(std::span<const NamedTensor> tensors) : tensors_(tensors.begin(), tensors.end()) {
   for (NamedTensor& tensor : tensors_) {
-    if (tensor.dtype == DType::kFloat32) continue;
+    if (tensor.dtype != DType::kFloat16 && tensor.dtype != DType::kBFloat16) continue;
     const auto value = tensor.dtype == DType::kFloat16 ? float16_value : bfloat16_value;
     std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
     for (std::size_t i = 0; i < values.size(); ++i) {

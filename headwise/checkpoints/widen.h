@@ -18,7 +18,7 @@ float bfloat16_value(std::uint16_t bits);
 // float32, float16 and bfloat16: every value of theirs is a float32.
 bool widens_to_float(DType dtype);
 
-// The same tensors as float32. One that is float32 already stays where it is.
+// The same tensors, those of float16 and bfloat16 as float32. The others stay where they are.
 class WidenedTensors {
  public:
   explicit WidenedTensors(std::span<const NamedTensor> tensors);

@@ -7,7 +7,7 @@
 #include <limits>
 #include <string>
 
-#include "headwise/checkpoints/layer_file.h"
+#include "headwise/checkpoints/load_attention.h"
 #include "headwise/tensor/errors.h"
 #include "python/bindings/array_argument.h"
 #include "python/bindings/python_layer.h"
@@ -48,25 +48,41 @@ LayerFacts take_facts(H kind, H num_heads, H causal, H dropout, H context_length
   return facts;
 }
 
+// A layer's number, or its name.
+AttentionChoice take_choice(H layer, H family, H layout) {
+  AttentionChoice choice;
+  if (nb::isinstance<nb::str>(layer)) {
+    choice.name = nb::cast<std::string>(layer);
+  } else if (!layer.is_none()) {
+    choice.layer = integer_argument({kWho, "layer"}, layer, 0, std::numeric_limits<Index>::max());
+  }
+  if (!family.is_none()) choice.family = text_argument("family", family);
+  if (!layout.is_none()) choice.layout = text_argument("layout", layout);
+  return choice;
+}
+
 // The file's own type unless one is asked for.
-PythonLayer* load(H path_given, H kind, H num_heads, H causal, H dropout, H context_length, H seed, H dtype) {
+PythonLayer* load(H path_given, H kind, H num_heads, H causal, H dropout, H context_length, H seed, H dtype, H layer,
+                  H family, H layout) {
   const std::string path = text_argument("path", path_given);
+  const AttentionChoice choice = take_choice(layer, family, layout);
   const LayerFacts facts = take_facts(kind, num_heads, causal, dropout, context_length, seed);
   std::string type;
   if (!dtype.is_none()) type = text_argument("dtype", dtype);
   if (!type.empty() && type != "float32" && type != "float64") {
     throw DTypeError(fmt::format("{}: dtype must be float32 or float64, got {}", kWho, type));
   }
-  if (type.empty()) type = dtype_name(layer_file_dtype(path));
-  if (type == "float32") return make_python_layer(load_layer<float>(path, facts));
-  return make_python_layer(load_layer<double>(path, facts));
+  if (type.empty()) type = dtype_name(attention_dtype(path, choice));
+  if (type == "float32") return make_python_layer(load_attention<float>(path, choice, facts));
+  return make_python_layer(load_attention<double>(path, choice, facts));
 }
 
 }  // namespace
 
 void bind_layer_files(nb::module_& module) {
   const auto none = nb::arg().none();
-  module.def("load_layer", load, none, none, none, none, none, none, none, none, nb::rv_policy::take_ownership);
+  module.def("load_layer", load, none, none, none, none, none, none, none, none, none, none, none,
+             nb::rv_policy::take_ownership);
 }
 
 }  // namespace headwise::python

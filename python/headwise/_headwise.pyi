@@ -208,6 +208,9 @@ def load_layer(
     context_length: object,
     seed: object,
     dtype: object,
+    layer: object,
+    family: object,
+    layout: object,
     /,
 ) -> Layer: ...
 def linear(x: object, weight: object, bias: object, /) -> NDArray[Any]: ...

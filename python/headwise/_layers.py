@@ -324,6 +324,9 @@ def load(
     path,
     num_heads=None,
     *,
+    layer=None,
+    family=None,
+    layout=None,
     kind=None,
     causal=None,
     dropout=None,
@@ -331,22 +334,40 @@ def load(
     seed=None,
     dtype=None,
 ):
-    """A layer from a safetensors file, as `save` wrote it or as somebody's state_dict with the same names.
+    """An attention layer from a safetensors file: as `save` wrote it, as somebody's state_dict, or out of a model.
+
+    Known are the names and layouts of these classes, of the book's other ones, nn.MultiheadAttention, GPT-2, nanoGPT,
+    BERT, RoBERTa, DistilBERT, ALBERT, Llama, Mistral, Qwen, ViT, DINOv2 and timm. What a file leaves open comes from
+    config.json beside it or from the call, never from a guess. float16 and bfloat16 widen exactly.
 
     Args:
-        path: the file.
-        num_heads, causal, dropout: needed where the file does not store them; a num_heads or causal that differs from
-            a stored one is an error.
+        path: the file, a model.safetensors.index.json, or a folder with one of them.
+        layer: which one, where there are several: its number, or its name (`headwise inspect` lists both).
+        family: whose names the file has, where they fit several: "gpt2", "bert", "llama", "torch", ...
+        layout: how the weights lie: "separate", "separate_in_out", "per_head", "qkv_rows" or "qkv_columns".
+        num_heads, causal: needed where nothing stores them; one that differs from a stored one is an error.
+        dropout: needed for these classes and the book's where the file does not store it; otherwise 0 when it is nowhere.
         kind: the class's name, where the names of the tensors leave it open.
         context_length: no limit where it is neither stored nor given.
         seed: of the dropout masks.
         dtype: "float64" widens a float32 file; the file's own type unless given.
 
     Raises:
-        FileNotFoundError; ValueError that names the file and what is wrong in it, or the fact that is missing.
+        FileNotFoundError; ValueError that names the file and what is wrong in it, or the fact that is missing, or the
+        layers or families to choose from.
     """
     layer = _headwise.load_layer(
-        _path_text("load", path), kind, num_heads, causal, dropout, context_length, seed, _dtype_name(dtype)
+        _path_text("load", path),
+        kind,
+        num_heads,
+        causal,
+        dropout,
+        context_length,
+        seed,
+        _dtype_name(dtype),
+        layer,
+        family,
+        layout,
     )
     return _CLASSES[layer.kind]._around(layer)
 

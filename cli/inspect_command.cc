@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/text_table.h"
+#include "cli/usage.h"
+#include "headwise/checkpoints/inspect_attention.h"
+
+namespace headwise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kHelp =
+    "Examples:\n"
+    "  headwise inspect model.safetensors\n"
+    "  headwise inspect DIR --json\n"
+    "\n"
+    "Usage: headwise inspect PATH [--json]\n"
+    "\n"
+    "The attention layers of a safetensors file, of a model.safetensors.index.json, or of a folder with one of them: "
+    "for\n"
+    "each the family whose names it has, how its weights lie, its sizes, biases and type. What no file says is shown "
+    "as\n"
+    "'?', and several families as the candidates among which --from of convert or family= of load must choose. No "
+    "weight\n"
+    "is read.\n"
+    "\n"
+    "Options:\n"
+    "  --json      one JSON document; null where no file says it\n"
+    "  -h, --help  this text\n";
+
+template <class Value>
+Json json_of(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json layer_json(const AttentionSummary& layer) {
+  return {{"name", layer.name},
+          {"number", json_of(layer.number)},
+          {"family", layer.families.size() == 1 ? Json(layer.families.front()) : Json(nullptr)},
+          {"candidates", layer.families},
+          {"layout", json_of(layer.layout)},
+          {"heads", json_of(layer.heads)},
+          {"kv_heads", json_of(layer.kv_heads)},
+          {"head_dim", json_of(layer.head_dim)},
+          {"d_in", json_of(layer.d_in)},
+          {"d_out", json_of(layer.d_out)},
+          {"qkv_bias", json_of(layer.qkv_bias)},
+          {"out_proj", json_of(layer.out_proj)},
+          {"out_bias", json_of(layer.out_bias)},
+          {"causal", json_of(layer.causal)},
+          {"dtype", layer.dtype},
+          {"parameters", json_of(layer.parameters)},
+          {"problem", layer.problem.empty() ? Json(nullptr) : Json(layer.problem)}};
+}
+
+std::string inspection_json(const AttentionInspection& inspection) {
+  Json layers = Json::array();
+  for (const AttentionSummary& layer : inspection.layers) layers.push_back(layer_json(layer));
+  const Json document{{"schema", 1},
+                      {"command", "inspect"},
+                      {"version", HEADWISE_VERSION},
+                      {"path", inspection.path},
+                      {"files", inspection.files},
+                      {"layers", layers},
+                      {"totals",
+                       {{"layers", inspection.layers.size()},
+                        {"attention_parameters", inspection.attention_parameters},
+                        {"parameters", inspection.parameters}}}};
+  // The name of a folder need not be UTF-8.
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string text_of(const std::optional<Index>& count) { return count ? std::to_string(*count) : "?"; }
+
+std::string text_of(const std::optional<bool>& flag) { return !flag ? "?" : *flag ? "yes" : "no"; }
+
+// "qkv, out", "no out_proj": which of the optional parts there are.
+std::string parts_of(const AttentionSummary& layer) {
+  if (!layer.qkv_bias || !layer.out_proj || !layer.out_bias) return "?";
+  std::string text = *layer.qkv_bias && *layer.out_bias ? "qkv, out"
+                     : *layer.qkv_bias                  ? "qkv"
+                     : *layer.out_bias                  ? "out"
+                                                        : "none";
+  return *layer.out_proj ? text : text + "; no out_proj";
+}
+
+std::string layer_name(const AttentionSummary& layer) { return layer.name.empty() ? "(the file)" : layer.name; }
+
+std::string inspection_text(const AttentionInspection& inspection) {
+  const std::string files = inspection.files == 1 ? "" : fmt::format(" ({} files)", inspection.files);
+  if (inspection.layers.empty()) {
+    return fmt::format("{}{}: no attention layer that headwise knows, {} parameters\n", inspection.path, files,
+                       inspection.parameters);
+  }
+  std::vector<std::vector<std::string>> rows{{"layer", "name", "family", "layout", "heads", "kv_heads", "head_dim",
+                                              "d_in", "d_out", "causal", "biases", "dtype", "parameters"}};
+  std::string problems;
+  for (const AttentionSummary& layer : inspection.layers) {
+    rows.push_back({layer.number ? std::to_string(*layer.number) : "-", layer_name(layer),
+                    fmt::format("{}", fmt::join(layer.families, " | ")), layer.layout.value_or("?"),
+                    text_of(layer.heads), text_of(layer.kv_heads), text_of(layer.head_dim), text_of(layer.d_in),
+                    text_of(layer.d_out), text_of(layer.causal), parts_of(layer), layer.dtype,
+                    text_of(layer.parameters)});
+    if (!layer.problem.empty()) problems += fmt::format("  {}: {}\n", layer_name(layer), layer.problem);
+  }
+  constexpr Align kL = Align::kLeft, kR = Align::kRight;
+  const Align columns[] = {kR, kL, kL, kL, kR, kR, kR, kR, kR, kL, kL, kL, kR};
+  std::string text = fmt::format("{}{}\n", inspection.path, files) + text_table(columns, rows);
+  text += fmt::format("{} attention {}, {} of {} parameters\n", inspection.layers.size(),
+                      inspection.layers.size() == 1 ? "layer" : "layers", inspection.attention_parameters,
+                      inspection.parameters);
+  return problems.empty() ? text : text + "Cannot be loaded as they are:\n" + problems;
+}
+
+}  // namespace
+
+std::string inspect_command(std::span<const std::string> arguments, const CommandContext&) {
+  CLI::App app;
+  app.set_help_flag("");
+  bool json = false, help = false;
+  std::vector<std::string> paths;
+  app.add_flag("--json", json)->disable_flag_override();
+  app.add_flag("-h,--help", help)->disable_flag_override();
+  app.add_option("path", paths);
+  parse_arguments(app, arguments);
+  if (help) return kHelp;
+  const std::string path = take_paths(paths, {"PATH"}).front();
+  const AttentionInspection inspection = inspect_attention(path);
+  return json ? inspection_json(inspection) : inspection_text(inspection);
+}
+
+}  // namespace headwise::cli

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the call, the metadata, config.json and the rule say about a layer, put together.
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "headwise/checkpoints/attention_source.h"
+#include "headwise/checkpoints/complete_fact.h"
+#include "headwise/io/file_error.h"
+
+namespace headwise {
+namespace {
+
+constexpr const char* kHeadKeys[] = {"num_attention_heads", "n_head", "n_heads"};
+constexpr const char* kWidthKeys[] = {"hidden_size", "n_embd", "dim"};
+constexpr const char* kDropoutKeys[] = {"attention_probs_dropout_prob", "attn_pdrop", "attention_dropout"};
+
+template <std::size_t kCount>
+const char* first_key(const ConfigFile& config, const char* const (&keys)[kCount]) {
+  for (const char* key : keys) {
+    if (config.find(key) != nullptr) return key;
+  }
+  return nullptr;
+}
+
+// Settings under which the family's attention computes something else.
+void refuse_other_models(const ConfigFile& config) {
+  config.require_if_given("position_embedding_type", "absolute");
+  config.require_if_given("scale_attn_weights", true);
+  config.require_if_given("scale_attn_by_inverse_layer_idx", false);
+}
+
+}  // namespace
+
+AttentionFacts AttentionSource::facts(const AttentionReading& reading, const LayerFacts& given) const {
+  AttentionFacts facts;
+  facts.layer = given;
+  LayerFacts& layer = facts.layer;
+  const LayerFacts stored = facts_from_metadata(set_.path(), set_.metadata());
+  complete_fact(who_, "kind", layer.kind, stored.kind, set_.path());
+  complete_fact(who_, "num_heads", layer.num_heads, stored.num_heads, set_.path());
+  complete_fact(who_, "causal", layer.causal, stored.causal, set_.path());
+  if (!layer.dropout) layer.dropout = stored.dropout;
+  if (!layer.context_length) layer.context_length = stored.context_length;
+  if (!layer.seed) layer.seed = stored.seed;
+  if (config_) complete_from_config(facts, reading);
+  const AttentionRule& rule = *reading.rule;
+  const std::string family = fmt::format("family {}", rule.family);
+  std::optional<Index> heads;
+  if (rule.heads) heads = *rule.heads;
+  if (reading.shapes.named_heads > 0) heads = reading.shapes.named_heads;
+  complete_fact(who_, "num_heads", layer.num_heads, heads, rule.heads ? family : set_.path());
+  // What headwise or config.json stored rules over what the family usually is.
+  if (!stored.causal && !is_decoder()) complete_fact(who_, "causal", layer.causal, rule.causal, family);
+  check_heads(facts, reading);
+  return facts;
+}
+
+bool AttentionSource::is_decoder() const {
+  return config_ && config_->find("is_decoder") != nullptr && config_->flag("is_decoder");
+}
+
+void AttentionSource::complete_from_config(AttentionFacts& facts, const AttentionReading& reading) const {
+  const ConfigFile& config = *config_;
+  refuse_other_models(config);
+  const std::string& path = config.path();
+  if (const char* key = first_key(config, kHeadKeys)) {
+    complete_fact(who_, "num_heads", facts.layer.num_heads, std::optional(config.size(key)), path);
+  }
+  if (config.find("num_key_value_heads") != nullptr) facts.kv_heads = config.size("num_key_value_heads");
+  if (config.find("head_dim") != nullptr) facts.head_dim = config.size("head_dim");
+  if (const char* key = first_key(config, kWidthKeys)) {
+    const Index width = config.size(key);
+    if (width != reading.shapes.d_in) {
+      config.fail(fmt::format("\"{}\" is {}, but the weights of {} take d_in={}", key, width, set_.path(),
+                              reading.shapes.d_in));
+    }
+  }
+  if (is_decoder()) complete_fact(who_, "causal", facts.layer.causal, std::optional(true), path);
+  if (facts.layer.dropout) return;
+  if (const char* key = first_key(config, kDropoutKeys)) facts.layer.dropout = config.number(key);
+}
+
+void AttentionSource::check_heads(AttentionFacts& facts, const AttentionReading& reading) const {
+  const AttentionShapes& shapes = reading.shapes;
+  if (!facts.layer.num_heads) return;
+  const Index heads = *facts.layer.num_heads;
+  if (heads < 1 || shapes.query_rows % heads != 0) {
+    throw FileError(set_.path(),
+                    fmt::format("the {} rows of the queries do not make {} heads", shapes.query_rows, heads));
+  }
+  const Index head_dim = shapes.query_rows / heads;
+  if (facts.head_dim && *facts.head_dim != head_dim) {
+    throw FileError(set_.path(), fmt::format("the {} rows of the queries do not make {} heads of head_dim={}",
+                                             shapes.query_rows, heads, *facts.head_dim));
+  }
+  facts.head_dim = head_dim;
+  if (head_dim < 1 || shapes.key_rows % head_dim != 0) {
+    throw FileError(set_.path(),
+                    fmt::format("the {} rows of the keys do not make heads of head_dim={}", shapes.key_rows, head_dim));
+  }
+  const Index kv_heads = shapes.key_rows / head_dim;
+  if (facts.kv_heads && *facts.kv_heads != kv_heads) {
+    throw FileError(set_.path(), fmt::format("the {} rows of the keys do not make {} heads of head_dim={}",
+                                             shapes.key_rows, *facts.kv_heads, head_dim));
+  }
+  facts.kv_heads = kv_heads;
+}
+
+}  // namespace headwise

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The config.json of a model's folder: one value each, checked. Not installed: it shows the JSON library.
+#ifndef HEADWISE_CHECKPOINTS_CONFIG_FILE_H_
+#define HEADWISE_CHECKPOINTS_CONFIG_FILE_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "headwise/tensor/tensor_view.h"
+
+namespace headwise {
+
+// Every reader throws FileError that names the file and the key; those without "find" also when the key is missing.
+class ConfigFile {
+ public:
+  // Throws as read_json_file does, and FileError when the file holds no object.
+  explicit ConfigFile(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  [[noreturn]] void fail(const std::string& reason) const;
+
+  // Null when there is no such key, or its value is null.
+  const nlohmann::json* find(std::string_view key) const;
+
+  std::string text(std::string_view key) const;
+  // 1 to 2^28.
+  Index size(std::string_view key) const;
+  double number(std::string_view key) const;
+  bool flag(std::string_view key) const;
+
+  // A setting that changes the model into one that headwise does not run.
+  template <class Value>
+  void require_if_given(std::string_view key, const Value& only) const {
+    const nlohmann::json* value = find(key);
+    if (value == nullptr || *value == only) return;
+    fail(about(key) + "is " + shown(*value) + "; headwise runs " + nlohmann::json(only).dump());
+  }
+
+ private:
+  static std::string about(std::string_view key) { return "\"" + std::string(key) + "\" "; }
+  static std::string shown(const nlohmann::json& value);
+  const nlohmann::json& require(std::string_view key) const;
+
+  std::string path_;
+  nlohmann::json json_;
+};
+
+}  // namespace headwise
+
+#endif  // HEADWISE_CHECKPOINTS_CONFIG_FILE_H_
