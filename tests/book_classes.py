@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attention classes of seed A, the book, nanoGPT and timm in torch, in our own words: names and layouts as theirs."""
+"""Attention as seed A, the book, nanoGPT and timm name and lay it out, in torch and in our own words."""
 
 import math
 

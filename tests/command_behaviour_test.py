@@ -105,6 +105,8 @@ def documents(program, files):
             [layer, x, "--out", files / "out.npz", "--weights", "--stats"],
             [layer, x, "--keys-values", x, "--lengths", "0,5"],
         ],
+        "inspect": [[layer], [model]],
+        "convert": [[layer, files / "out", "--to", "torch"], [model, files / "out", "--to", "book", "--layer", "1"]],
         "attend": [ids, [*ids, "--ids", "3", "--layer", "1", "--head", "0"]],
     }
     return {name: [run(program, name, *call, "--json") for call in forms] for name, forms in calls.items()}
@@ -177,6 +179,9 @@ def test_wrong_usage_and_bad_input_end_with_2_and_nothing_on_standard_output(pro
         ["attend", "--model", files, "--ids", "1"],
         ["attend", "--model", files / "model", "--ids", "99", "--save", files / "t"],
         ["info", "--loud"],
+        ["inspect", files / "x.npy"],
+        ["convert", files / "layer.safetensors", files / "o", "--to", "torch"],
+        ["convert", files / "layer.safetensors", files / "absent" / "o", "--to", "book"],
     ]
     for call in calls:
         code, out, err = run(program, *call)

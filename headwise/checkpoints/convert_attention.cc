@@ -42,7 +42,8 @@ void check_holds(const ConvertTarget& target, const AttentionShapes& shapes, con
   }
   if (target.causal_only && facts.layer.causal == false) refuse(target, "is causal; the layer is not");
   const auto need = [&](bool needed, const char* fact) {
-    if (needed) throw ArgumentError(fmt::format("{}: {} is needed for {}, and no file says it", kWho, fact, target.family));
+    if (needed)
+      throw ArgumentError(fmt::format("{}: {} is needed for {}, and no file says it", kWho, fact, target.family));
   };
   need(rule.layout == WeightLayout::kPerHead && !facts.layer.num_heads, "num_heads");
   // Unsaid it would become what the family always is.

@@ -16,8 +16,8 @@ struct ConvertOptions {
   // "book" (fused), "wrapper", "seed", "torch" (nn.MultiheadAttention, packed), "qkv", "gpt2", "nanogpt" or "separate".
   std::string to{};
   AttentionChoice from{};
-  // Where the files do not say it. num_heads is needed for "wrapper", causal for the families that always mask: "wrapper",
-  // "gpt2", "nanogpt".
+  // Where the files do not say it. num_heads is needed for "wrapper", causal for the families that always mask:
+  // "wrapper", "gpt2", "nanogpt".
   std::optional<Index> num_heads{};
   std::optional<bool> causal{};
 };

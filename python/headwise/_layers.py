@@ -346,7 +346,7 @@ def load(
         family: whose names the file has, where they fit several: "gpt2", "bert", "llama", "torch", ...
         layout: how the weights lie: "separate", "separate_in_out", "per_head", "qkv_rows" or "qkv_columns".
         num_heads, causal: needed where nothing stores them; one that differs from a stored one is an error.
-        dropout: needed for these classes and the book's where the file does not store it; otherwise 0 when it is nowhere.
+        dropout: needed where a file of these classes does not store it; 0 in others where nothing says it.
         kind: the class's name, where the names of the tensors leave it open.
         context_length: no limit where it is neither stored nor given.
         seed: of the dropout masks.
