@@ -106,7 +106,7 @@ def documents(program, files):
             [layer, x, "--keys-values", x, "--lengths", "0,5"],
         ],
         "inspect": [[layer], [model]],
-        "convert": [[layer, files / "out", "--to", "torch"], [model, files / "out", "--to", "book", "--layer", "1"]],
+        "convert": [[layer, files / "out", "--to", "qkv"], [model, files / "out", "--to", "book", "--layer", "1"]],
         "attend": [ids, [*ids, "--ids", "3", "--layer", "1", "--head", "0"]],
     }
     return {name: [run(program, name, *call, "--json") for call in forms] for name, forms in calls.items()}
@@ -180,7 +180,7 @@ def test_wrong_usage_and_bad_input_end_with_2_and_nothing_on_standard_output(pro
         ["attend", "--model", files / "model", "--ids", "99", "--save", files / "t"],
         ["info", "--loud"],
         ["inspect", files / "x.npy"],
-        ["convert", files / "layer.safetensors", files / "o", "--to", "torch"],
+        ["convert", files / "layer.safetensors", files / "o", "--to", "gpt3"],
         ["convert", files / "layer.safetensors", files / "absent" / "o", "--to", "book"],
     ]
     for call in calls:
