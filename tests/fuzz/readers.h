@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "tests/fuzz/config_fuzz.h"
+#include "tests/fuzz/index_fuzz.h"
 #include "tests/fuzz/json_fuzz.h"
 #include "tests/fuzz/layer_fuzz.h"
 #include "tests/fuzz/npy_fuzz.h"
@@ -24,7 +25,7 @@ struct FuzzedReader {
 
 inline constexpr FuzzedReader kFuzzedReaders[] = {
     {"config", config_fuzz::fuzz_one}, {"json", json_fuzz::fuzz_one},
-    {"layer", layer_fuzz::fuzz_one},   {"npy", npy_fuzz::fuzz_one},
+    {"index", index_fuzz::fuzz_one}, {"layer", layer_fuzz::fuzz_one},   {"npy", npy_fuzz::fuzz_one},
     {"npz", npz_fuzz::fuzz_one},       {"safetensors", safetensors_fuzz::fuzz_one},
     {"trace", trace_fuzz::fuzz_one},   {"vocabulary", vocabulary_fuzz::fuzz_one},
 };
