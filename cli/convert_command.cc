@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/layer_choice.h"
 #include "cli/usage.h"
 #include "headwise/checkpoints/convert_attention.h"
 #include "headwise/io/file_error.h"
@@ -47,20 +48,6 @@ struct Request {
   ConvertOptions options;
   bool json = false;
 };
-
-void take_layer(const std::string& text, AttentionChoice& from) {
-  if (text.empty()) throw UsageError("--layer needs a number or a name");
-  if (text.find_first_not_of("0123456789") == std::string::npos) {
-    from.layer = parse_count("--layer", text);
-  } else {
-    from.name = text;
-  }
-}
-
-bool parse_flag(std::string_view option, const std::string& text) {
-  if (text == "true" || text == "false") return text == "true";
-  throw UsageError(fmt::format("{} must be true or false, got {}", option, quote_name(text)));
-}
 
 std::string report_text(const Request& request, const ConvertReport& report) {
   const std::string layer = report.layer.empty() ? "the layer" : "layer " + quote_name(report.layer);

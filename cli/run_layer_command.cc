@@ -12,7 +12,7 @@
 #include "cli/run_layer_options.h"
 #include "cli/run_layer_report.h"
 #include "cli/usage.h"
-#include "headwise/checkpoints/layer_file.h"
+#include "headwise/checkpoints/load_attention.h"
 #include "headwise/io/array_file.h"
 #include "headwise/io/file_error.h"
 #include "headwise/tensor/errors.h"
@@ -119,7 +119,7 @@ void add_means(const LayerRun<T>& run, RunLayerReport& report) {
 
 template <class T>
 std::string run_typed(const RunLayerOptions& options, const CommandContext& context) {
-  const AnyLayer<T> any = load_layer<T>(options.layer, options.facts);
+  const AnyLayer<T> any = load_attention<T>(options.layer, options.choice, options.facts);
   const AttentionLayer<T>& layer = std::visit([](const auto& one) -> const AttentionLayer<T>& { return one; }, any);
   ArrayFile input_file(options.input.path);
   const Index d_in = layer.config().d_in;
@@ -173,8 +173,8 @@ std::string run_typed(const RunLayerOptions& options, const CommandContext& cont
 std::string run_layer_command(std::span<const std::string> arguments, const CommandContext& context) {
   const RunLayerOptions options = parse_run_layer(arguments);
   if (options.help) return run_layer_help();
-  return layer_file_dtype(options.layer) == DType::kFloat64 ? run_typed<double>(options, context)
-                                                            : run_typed<float>(options, context);
+  return attention_dtype(options.layer, options.choice) == DType::kFloat64 ? run_typed<double>(options, context)
+                                                                           : run_typed<float>(options, context);
 }
 
 }  // namespace headwise::cli

@@ -231,7 +231,7 @@ TEST_F(RunLayer, AWrongArrayIsRefusedByNameWithBothShapes) {
 }
 
 TEST_F(RunLayer, EveryWrongCallIsRefusedWithItsOwnText) {
-  EXPECT_EQ(refused({"run"}), "LAYER is needed: a safetensors file of one layer");
+  EXPECT_EQ(refused({"run"}), "LAYER is needed: a file or folder with an attention layer");
   EXPECT_EQ(refused({"run", "layer"}), "INPUT is needed: a file of arrays, .npy, .npz or .safetensors");
   EXPECT_EQ(refused_with({"more"}), "unexpected argument 'more'");
   EXPECT_EQ(refused_with({"--weights"}), "--weights needs --out: the arrays go into a file");
@@ -250,8 +250,8 @@ TEST_F(RunLayer, EveryWrongCallIsRefusedWithItsOwnText) {
   EXPECT_EQ(refused_with({"--query-offset", "1.5"}), "--query-offset must be a whole number, got '1.5'");
   EXPECT_EQ(refused_with({"--heads", "two"}), "--heads must be a whole number, got 'two'");
   EXPECT_EQ(refused_with({"--heads", "4"}), "load: num_heads=4 was given, but layer.safetensors says 2");
-  EXPECT_EQ(refused_with({"--causal", "--no-causal"}), "give --causal or --no-causal, not both");
-  EXPECT_EQ(refused_with({"--no-causal"}), "load: causal=false was given, but layer.safetensors says true");
+  EXPECT_EQ(refused_with({"--causal", "no"}), "--causal must be true or false, got 'no'");
+  EXPECT_EQ(refused_with({"--causal", "false"}), "load: causal=false was given, but layer.safetensors says true");
   EXPECT_EQ(refused_with({"--kind", "Layer"}),
             "--kind must be one of MultiHeadAttention, CausalSelfAttention, MultiHeadAttentionWrapper, "
             "MultiHeadAttentionLayer, got 'Layer'");
@@ -275,11 +275,11 @@ TEST_F(RunLayer, AnInterruptEndsItWith130AndWritesNothing) {
 
 TEST_F(RunLayer, HelpNamesEveryOptionThatIsRead) {
   const std::string help = run_layer_help();
-  for (const char* option : {"--out", "--weights", "--stats", "--input", "--keys-values", "--keys-values-input",
-                             "--lengths", "--align", "--query-offset", "--heads", "--kind", "--causal", "--json"}) {
+  for (const char* option :
+       {"--out", "--weights", "--stats", "--input", "--keys-values", "--keys-values-input", "--lengths", "--align",
+        "--query-offset", "--heads", "--kind", "--causal", "--layer", "--family", "--json"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n  ") + option + " ")) << option;
   }
-  EXPECT_THAT(help, HasSubstr("--no-causal"));
 }
 
 }  // namespace

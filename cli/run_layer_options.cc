@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "cli/layer_choice.h"
 #include "cli/usage.h"
 #include "headwise/io/array_file.h"
 #include "headwise/io/file_error.h"
@@ -19,7 +20,7 @@ constexpr const char* kHelp =
     "  headwise run layer.safetensors x.npy\n"
     "  headwise run layer.safetensors x.npy --out out.npy\n"
     "  headwise run layer.safetensors batch.npz --input x --out seen.npz --weights --stats entropy,top_keys\n"
-    "  headwise run layer.safetensors x.npy --json | jq .heads\n"
+    "  headwise run gpt2/ x.npy --layer 3 --json | jq .heads\n"
     "\n"
     "Usage: headwise run LAYER INPUT [OPTIONS]\n"
     "\n"
@@ -27,7 +28,9 @@ constexpr const char* kHelp =
     "float64,\n"
     "and says what its heads do. Nothing is cast. Dropout is off.\n"
     "\n"
-    "  LAYER          safetensors file of one layer, as headwise or somebody's state_dict has it\n"
+    "  LAYER          safetensors file, model.safetensors.index.json, or a folder with one of them: a layer of "
+    "headwise's\n"
+    "                 or of a model that inspect knows; float16 and bfloat16 weights are widened\n"
     "  INPUT          .npy, .npz or .safetensors\n"
     "\n"
     "Options:\n"
@@ -41,9 +44,11 @@ constexpr const char* kHelp =
     "  --lengths N,N,...         how many keys each batch entry has\n"
     "  --align WHERE             upper_left or lower_right: where queries stand when there are more or fewer keys\n"
     "  --query-offset N          the first query stands at position N\n"
-    "  --heads N      number of heads, where the file does not say\n"
-    "  --kind NAME    class of the layer, where the file does not say\n"
-    "  --causal       the layer is causal, where the file does not say; --no-causal: it is not\n"
+    "  --layer N      which layer of LAYER: its number, or its name as inspect shows it\n"
+    "  --family NAME  whose names LAYER has, where they leave it open\n"
+    "  --heads N      how many heads it has, where no file says it\n"
+    "  --causal WHAT  true or false: whether it masks what comes later, where no file says it\n"
+    "  --kind NAME    class of a layer of headwise's, where its names fit several\n"
     "  --json         one JSON document\n"
     "  -h, --help     this text\n";
 
@@ -69,12 +74,11 @@ std::vector<std::string> parse_statistics(const std::string& text) {
 // The texts of options that are more than a text.
 struct Given {
   std::vector<std::string> words;
-  std::string lengths, align, query_offset, heads, kind, statistics;
-  bool causal = false, no_causal = false;
+  std::string lengths, align, query_offset, layer, heads, causal, kind, statistics;
 };
 
 void take_words(const Given& given, RunLayerOptions& options) {
-  if (given.words.empty()) throw UsageError("LAYER is needed: a safetensors file of one layer");
+  if (given.words.empty()) throw UsageError("LAYER is needed: a file or folder with an attention layer");
   if (given.words.size() == 1) throw UsageError("INPUT is needed: a file of arrays, .npy, .npz or .safetensors");
   if (given.words.size() > 2) throw UsageError("unexpected argument " + quote_name(given.words[2]));
   options.layer = given.words[0];
@@ -83,8 +87,8 @@ void take_words(const Given& given, RunLayerOptions& options) {
 
 void take_facts(const CLI::App& app, const Given& given, RunLayerOptions& options) {
   if (app.count("--heads") > 0) options.facts.num_heads = parse_count("--heads", given.heads);
-  if (given.causal && given.no_causal) throw UsageError("give --causal or --no-causal, not both");
-  if (given.causal || given.no_causal) options.facts.causal = given.causal;
+  if (app.count("--layer") > 0) take_layer(given.layer, options.choice);
+  if (app.count("--causal") > 0) options.facts.causal = parse_flag("--causal", given.causal);
   options.facts.dropout = 0;
   if (app.count("--kind") == 0) return;
   try {
@@ -144,8 +148,9 @@ RunLayerOptions parse_run_layer(std::span<const std::string> arguments) {
   app.add_option("--query-offset", given.query_offset);
   app.add_option("--heads", given.heads);
   app.add_option("--kind", given.kind);
-  app.add_flag("--causal", given.causal)->disable_flag_override();
-  app.add_flag("--no-causal", given.no_causal)->disable_flag_override();
+  app.add_option("--causal", given.causal);
+  app.add_option("--layer", given.layer);
+  app.add_option("--family", options.choice.family);
   app.add_flag("--json", options.json)->disable_flag_override();
   app.add_flag("-h,--help", options.help)->disable_flag_override();
   app.add_option("files", given.words);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headwise/checkpoints/attention_choice.h"
 #include "headwise/checkpoints/layer_facts.h"
 #include "headwise/kernels/attention.h"
 #include "headwise/lens/layer_run.h"
@@ -20,7 +21,8 @@ struct ArrayChoice {
 };
 
 struct RunLayerOptions {
-  std::string layer;
+  std::string layer;  // path of its file or folder
+  AttentionChoice choice;
   LayerFacts facts;
   ArrayChoice input;
   ArrayChoice keys_values;     // no path: self-attention

@@ -15,9 +15,10 @@ namespace {
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 
+// What is there but cannot be examined counts: opening it says why.
 bool exists(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
+  std::error_code error;
+  return std::filesystem::exists(path, error) || error;
 }
 
 // The file that a folder stands for; a path that is no folder stands for itself.

@@ -10,8 +10,10 @@
 
 #include "headwise/checkpoints/load_encoder.h"
 #include "headwise/io/array_file.h"
+#include "headwise/io/safetensors_set.h"
 #include "headwise/lens/trace_file.h"
 #include "tests/hostile/config_lies.h"
+#include "tests/hostile/index_lies.h"
 #include "tests/hostile/layer_lies.h"
 #include "tests/hostile/npy_lies.h"
 #include "tests/hostile/npz_lies.h"
@@ -77,6 +79,8 @@ TEST_F(HostileFiles, SafetensorsAsALayerAnInputAndAModel) {
     EXPECT_EQ(message_of([&] { SafetensorsFile file(path); }), message_at(lie, path)) << lie.what;
     expect_refused(lie, path, run_words(path, x_));
     expect_refused(lie, path, run_words(layer_, path));
+    expect_refused(lie, path, {"inspect", path});
+    expect_refused(lie, path, {"convert", path, folder_.file("out.safetensors"), "--to", "seed"});
     folder_.write("model.safetensors", lie.file);
     expect_refused(lie, folder_.file("model.safetensors"), attend_words());
   }
@@ -103,6 +107,23 @@ TEST_F(HostileFiles, MetadataNamesAndShapesOfALayer) {
   for (const Lie& lie : layer_lies()) {
     const std::string path = folder_.write("f.safetensors", lie.file);
     expect_refused(lie, path, run_words(path, x_));
+  }
+}
+
+TEST_F(HostileFiles, TheIndexOfAModelInSeveralFiles) {
+  const TemporaryFolder model;
+  write_shards(model);
+  const std::string path =
+      model.write("model.safetensors.index.json", index_of("a.safetensors", "b.safetensors", "b.safetensors"));
+  const Words run = run_words(model.path(), x_, {"--heads", "2", "--causal", "true", "--kind", "CausalSelfAttention"});
+  EXPECT_EQ(outcome({"inspect", model.path()}).substr(0, 2), "0|");
+  for (const Lie& lie : index_lies()) {
+    model.write("model.safetensors.index.json", lie.file);
+    EXPECT_EQ(message_of([&] { SafetensorsSet(model.path()); }), message_at(lie, path)) << lie.what;
+    expect_refused(lie, path, run);
+    expect_refused(lie, path, {"inspect", path});
+    expect_refused(lie, path, {"convert", model.path(), folder_.file("out.safetensors"), "--to", "seed"});
+    EXPECT_EQ(model.names().size(), 3U);
   }
 }
 
@@ -165,10 +186,10 @@ TEST_F(HostileFiles, EveryPrefixOfAGoodFileIsRefused) {
 
 TEST(HostileTables, HoldMoreThan120FilesThatAllDiffer) {
   const std::vector<Lie> all =
-      all_of({safetensors_lies(), npy_lies(), npz_lies(), layer_lies(), config_lies(), trace_lies()});
+      all_of({safetensors_lies(), npy_lies(), npz_lies(), layer_lies(), config_lies(), trace_lies(), index_lies()});
   std::set<std::string> files;
   for (const Lie& lie : all) files.insert(lie.file);
-  EXPECT_GE(files.size(), 220U);
+  EXPECT_GE(files.size(), 240U);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/hostile/index_lies.h"
 #include "tests/hostile/layer_lies.h"
 #include "tests/hostile/npz_lies.h"
 #include "tests/support/bounded_process.h"
@@ -69,6 +70,13 @@ const Special kSpecials[] = {
     {"a file without rights", make_unreadable, "cannot be opened: Permission denied", kNobody},
 };
 
+// In place of a model: a folder may be one.
+Special as_model(Special special) {
+  if (special.what != std::string("a folder")) return special;
+  special.reason = "is a folder with neither model.safetensors nor model.safetensors.index.json";
+  return special;
+}
+
 std::string outcome(const Words& words, unsigned user = 0) {
   Bounds bounds;
   bounds.user = ::getuid() == 0 ? user : 0;
@@ -104,7 +112,7 @@ class SpecialFiles : public testing::Test {
 
 TEST_F(SpecialFiles, AsALayerOrAnInputOfRun) {
   for (const Special& special : kSpecials) {
-    expect_refused(special, "l.safetensors", {"run", folder_.file("l.safetensors"), x_});
+    expect_refused(as_model(special), "l.safetensors", {"run", folder_.file("l.safetensors"), x_});
     for (const char* name : {"f.npy", "f.npz", "f.safetensors"}) {
       expect_refused(special, name, {"run", layer_, folder_.file(name), "--out", folder_.file("out.npy")});
       expect_refused(special, name, {"run", layer_, x_, "--keys-values", folder_.file(name)});
@@ -120,6 +128,20 @@ TEST_F(SpecialFiles, AsPartsOfAModel) {
       // A vocabulary may be missing.
       if (std::string(name) == "vocab.txt" && std::string(special.reason) == "no such file") continue;
       expect_refused(special, name, attend);
+    }
+  }
+}
+
+TEST_F(SpecialFiles, AsPartsOfAModelInSeveralFiles) {
+  std::filesystem::remove(folder_.file("model.safetensors"));
+  for (const Special& special : kSpecials) {
+    for (const char* name : {"a.safetensors", "model.safetensors.index.json"}) {
+      write_shards(folder_);
+      folder_.write("model.safetensors.index.json", index_of("a.safetensors", "b.safetensors", "b.safetensors"));
+      if (std::string(special.reason) == "no such file") continue;  // the index tells which file is missing
+      const bool is_index = std::string(name).ends_with(".json");
+      expect_refused(is_index ? as_model(special) : special, name,
+                     {"inspect", folder_.file("model.safetensors.index.json")});
     }
   }
 }
