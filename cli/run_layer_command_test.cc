@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "cli/run_layer_options.h"
+#include "headwise/checkpoints/load_attention.h"
 #include "headwise/io/array_file.h"
 #include "tests/support/command_result.h"
 #include "tests/support/file_bytes.h"
+#include "tests/support/tiny_encoder.h"
 #include "tests/support/tiny_layer.h"
 
 namespace headwise::cli {
@@ -163,6 +165,22 @@ TEST_F(RunLayer, KeysAndValuesMayComeFromAnotherArray) {
   std::vector<std::string> offset = keys;
   offset.insert(offset.end(), {"--query-offset", "2"});
   EXPECT_EQ(run(with(offset)).code, 0);
+}
+
+TEST_F(RunLayer, ALayerOfAModelIsChosenByItsNumber) {
+  const TemporaryFolder model;
+  write_tiny_model(model);
+  Tensor<float, 3> x({1, 4, 8});
+  for (Index i = 0; i < x.elements(); ++i) x.data()[i] = static_cast<float>(i % 7) - 3;
+  const std::string input = model.file("x.npy"), out = model.file("out.npy");
+  write_npy(input, as_named("x", x));
+  EXPECT_EQ(run({"run", model.path(), input, "--layer", "1", "--out", out}).code, 0);
+  const AnyLayer<float> layer = load_attention<float>(model.path(), {.layer = 1});
+  EXPECT_EQ(content(ArrayFile(out).array("out")),
+            content(std::get<MultiHeadAttention<float>>(layer).forward(x.cview())));
+  EXPECT_THAT(refusal({"run", model.path(), input}), HasSubstr("encoder.layer.1.attention"));
+  EXPECT_THAT(refusal({"run", model.path(), input, "--layer", "2"}), HasSubstr("encoder.layer.1.attention"));
+  EXPECT_EQ(refusal({"run", model.path(), input, "--layer", ""}), "headwise run: --layer needs a number or a name");
 }
 
 TEST_F(RunLayer, JsonHoldsTheWholeAnswer) {
