@@ -120,6 +120,7 @@ std::vector<AttentionPlace> find_attention(const SafetensorsSet& set) {
     found[matched.prefix] = {std::string(matched.prefix), number, std::move(matched.rules)};
   }
   std::vector<AttentionPlace> places;
+  places.reserve(found.size());
   for (auto& [prefix, place] : found) places.push_back(std::move(place));
   std::sort(places.begin(), places.end(), comes_before);
   return places;

@@ -2,13 +2,13 @@
 // A layer's tensors under one rule: every one that must be there, with the shape it must have, and no other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "headwise/checkpoints/attention_places.h"
 #include "headwise/io/file_error.h"
-#include "headwise/layers/state.h"
 #include "headwise/tensor/shape_check.h"
 
 namespace headwise {
@@ -37,6 +37,8 @@ class ShapeReader {
   std::pair<Index, Index> matrix(std::string_view name, bool in_out) {
     const std::vector<Index>& shape = take(name);
     if (shape.size() != 2) fail(name, in_out ? "must be (d_in, d_out)" : "must be (d_out, d_in)", shape);
+    // Without elements a file could claim any number of the others.
+    if (shape[0] == 0 || shape[1] == 0) fail(name, "must not be empty", shape);
     return in_out ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);
   }
 

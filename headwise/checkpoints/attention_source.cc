@@ -80,14 +80,15 @@ const AttentionPlace& AttentionSource::choose(const AttentionChoice& choice) con
                                              set_.places().size()));
   }
   std::vector<AttentionPlace> fitting;
-  const AttentionPlace* found = nullptr;
-  for (const AttentionPlace& place : places_) {
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const AttentionPlace& place = places_[i];
     if (choice.layer && place.number != number_in_file(*choice.layer)) continue;
     if (!choice.name.empty() && place.name() != choice.name && !place.prefix.starts_with(choice.name + ".")) continue;
     fitting.push_back(place);
-    found = &place;
+    found = i;
   }
-  if (fitting.size() == 1) return *found;
+  if (fitting.size() == 1) return places_[found];
   if (fitting.size() > 1) {
     throw ArgumentError(fmt::format("{}: layer must be one of the {} that {} holds: {}", who_, fitting.size(),
                                     set_.path(), layer_list(fitting)));
@@ -135,13 +136,13 @@ std::vector<const AttentionRule*> AttentionSource::allowed_rules(const Attention
   }
   if (!choice.layout.empty()) {
     const WeightLayout layout = parse_weight_layout(who_, choice.layout);
-    const std::vector<const AttentionRule*> before = rules;
-    keep([&](const AttentionRule& rule) { return rule.layout == layout; });
-    if (rules.empty()) {
+    const auto fits = [&](const AttentionRule* rule) { return rule->layout == layout; };
+    if (std::none_of(rules.begin(), rules.end(), fits)) {
       throw ArgumentError(fmt::format("{}: layout={} was given, but the names of {} in {} are those of: {} (layout {})",
-                                      who_, choice.layout, layer_text(place), set_.path(), family_list(before),
-                                      weight_layout_name(before.front()->layout)));
+                                      who_, choice.layout, layer_text(place), set_.path(), family_list(rules),
+                                      weight_layout_name(rules.front()->layout)));
     }
+    keep([&](const AttentionRule& rule) { return rule.layout == layout; });
   }
   // A rule that says where in a model its layers lie is more certain than one that does not.
   const auto is_placed = [](const AttentionRule* rule) { return !rule->within.empty(); };
@@ -177,6 +178,7 @@ AttentionReading AttentionSource::reading(const AttentionPlace& place, const Att
                                              layer_text(place), left.front().family));
   }
   std::vector<const AttentionRule*> rules;
+  rules.reserve(left.size());
   for (const AttentionReading& reading : left) rules.push_back(reading.rule);
   throw ArgumentError(fmt::format("{}: family is neither stored in {} nor given; the names of {} are those of: {}",
                                   who_, set_.path(), layer_text(place), family_list(rules)));

@@ -106,6 +106,27 @@ TEST(LayerFile, DoubleStaysDoubleAndFloatWidensButNeverNarrows) {
   }
 }
 
+TEST(LayerFile, SixteenBitWeightsAreWidenedExactly) {
+  const TemporaryFolder folder;
+  const std::vector<std::uint16_t> bits{0x3F80, 0xBF00, 0x0001, 0x4049};
+  std::vector<NamedTensor> tensors;
+  for (const char* name : {"W_query.weight", "W_key.weight", "W_value.weight"}) {
+    tensors.push_back({name, DType::kBFloat16, {2, 2}, reinterpret_cast<const std::byte*>(bits.data())});
+  }
+  write_safetensors(folder.file("l"), tensors);
+  EXPECT_EQ(layer_file_dtype(folder.file("l")), DType::kFloat32);
+  AnyLayer<float> layer =
+      load_layer<float>(folder.file("l"), {.kind = LayerKind::kCausalSelfAttention, .dropout = 0.0});
+  const std::span<float> values = std::get<1>(layer).parameters()[0].values();
+  EXPECT_EQ(std::vector<float>(values.begin(), values.end()), (std::vector<float>{1, -0.5F, 0x1p-133F, 3.140625F}));
+  tensors[1].dtype = DType::kInt16;
+  write_safetensors(folder.file("l"), tensors);
+  EXPECT_EQ(message_of([&] { layer_file_dtype(folder.file("l")); }),
+            folder.file("l") +
+                ": tensor 'W_key.weight' is I16; the weights of a layer are all float64, or float32, float16 and "
+                "bfloat16");
+}
+
 class ForeignFile : public testing::Test {
  protected:
   // The state_dict of the book's MultiHeadAttention(4, 6): no metadata, and a stored mask.

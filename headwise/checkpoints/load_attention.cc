@@ -95,10 +95,13 @@ DType attention_dtype(const std::string& path, const AttentionChoice& choice) {
   if (is_layer_file(source, choice)) return layer_file_dtype(source.set().path());
   const AttentionPlace& place = source.choose(choice);
   const AttentionReading reading = source.reading(place, choice);
-  AttentionState state(source.set(), place, *reading.rule, reading.shapes);
-  const std::vector<NamedTensor> tensors = state.arranged(own_rule(LayerKind::kMultiHeadAttention), 1);
-  const auto is_wide = [](const NamedTensor& tensor) { return tensor.dtype == DType::kFloat64; };
-  return std::all_of(tensors.begin(), tensors.end(), is_wide) ? DType::kFloat64 : DType::kFloat32;
+  const AttentionNames& names = reading.rule->names;
+  for (const std::string_view name : {names.query, names.key, names.value, names.query_bias, names.key_bias,
+                                      names.value_bias, names.out, names.out_bias}) {
+    const SafetensorsSet::Place* found = source.set().find(place.prefix + numbered(name, 0));
+    if (found != nullptr && found->entry->type->dtype == DType::kFloat64) return DType::kFloat64;
+  }
+  return DType::kFloat32;
 }
 
 template AnyLayer<float> load_attention(const std::string&, const AttentionChoice&, const LayerFacts&);

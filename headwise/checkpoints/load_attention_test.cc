@@ -192,6 +192,8 @@ TEST_F(LoadAttention, ATensorTooFewTooManyOrOfAnotherShapeIsNamed) {
             start + "self.value.weight' must be (2, 4) in a layer of family bert, got (4, 4)");
   EXPECT_EQ(refused_with("self.query.weight", "self.query.weight", {16}),
             start + "self.query.weight' must be (d_out, d_in), got (16,)");
+  EXPECT_EQ(refused_with("self.query.weight", "self.query.weight", {Index{1} << 40, 0}),
+            start + "self.query.weight' must not be empty, got (1099511627776, 0)");
   EXPECT_EQ(refused_with("output.dense.weight", "output.dense.weight", {4, 8}),
             start + "output.dense.weight' must be (4, 4) in a layer of family bert, got (4, 8)");
   EXPECT_EQ(refused_with("output.dense.bias", "output.dense.bias", {5}),

@@ -8,6 +8,7 @@
 
 #include "tests/fuzz/config_fuzz.h"
 #include "tests/fuzz/index_fuzz.h"
+#include "tests/fuzz/inspect_fuzz.h"
 #include "tests/fuzz/json_fuzz.h"
 #include "tests/fuzz/layer_fuzz.h"
 #include "tests/fuzz/npy_fuzz.h"
@@ -27,6 +28,7 @@ inline constexpr FuzzedReader kFuzzedReaders[] = {
     {"config", config_fuzz::fuzz_one},
     {"json", json_fuzz::fuzz_one},
     {"index", index_fuzz::fuzz_one},
+    {"inspect", inspect_fuzz::fuzz_one},
     {"layer", layer_fuzz::fuzz_one},
     {"npy", npy_fuzz::fuzz_one},
     {"npz", npz_fuzz::fuzz_one},
