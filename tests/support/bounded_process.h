@@ -24,7 +24,7 @@ inline constexpr bool kSanitized = false;
 struct Bounds {
   std::size_t memory = std::size_t{256} << 20;  // of address space, beside what there is; none under sanitizers
   double seconds = kSanitized ? 20 : 1;         // of processor time
-  unsigned patience = kSanitized ? 60 : 20;     // seconds of anybody's time, then it is killed: it hangs
+  unsigned patience = 120;                      // seconds of anybody's time, then it is killed: it hangs
   unsigned user = 0;                            // other than 0: what the process calls itself, where it may
 };
 
