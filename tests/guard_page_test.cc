@@ -72,9 +72,11 @@ void compare_guarded(const RandomProblem<T>& p, const AttentionResults<T>& expec
   };
   const auto context = like(expected.context), weights = like(expected.weights), queries = like(expected.grad_queries),
              keys = like(expected.grad_keys), values = like(expected.grad_values), bias = like(expected.grad_bias);
+  const auto unrounded = like(expected.unrounded_context);
   const auto row_max = like(expected.row_max), row_sum = like(expected.row_sum);
   AttentionOutputs<T> outputs;
   outputs.context = context.view();
+  outputs.unrounded_context = unrounded.view();
   outputs.row_max = row_max.view();
   outputs.row_sum = row_sum.view();
   attention_forward(g.problem, outputs);  // by itself first: tiles that are split or not tapped
@@ -84,7 +86,7 @@ void compare_guarded(const RandomProblem<T>& p, const AttentionResults<T>& expec
   attention_forward(g.problem, outputs);
   expect_same_bits(expected.weights.cview(), weights.cview(), "weights", p.description);
 
-  const GuardedTensor<T, 4> saved_context(context.cview(), placement);
+  const GuardedTensor<A, 4> saved_context(unrounded.cview(), placement);
   const GuardedTensor<A, 3> saved_max(row_max.cview(), placement), saved_sum(row_sum.cview(), placement);
   AttentionGradients<T> gradients;
   gradients.queries = queries.view();

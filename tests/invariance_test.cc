@@ -217,27 +217,32 @@ Index compare_strides(const RandomProblem<T>& p) {
   expect_same_results(expected, results_of(whole(p), true), p.description + ", strided inputs");
 
   // Outputs as slices of (batch, seq, heads, width), between other numbers.
-  const auto room = [](const Shape<4>& s) { return Tensor<T, 4>({s[0], s[2], s[1], s[3] + 3}); };
-  const auto inner = [](Tensor<T, 4>& tensor) { return tensor.view().transpose(1, 2).slice(3, 1, tensor.size(3) - 2); };
-  Tensor<T, 4> context = room(expected.context.shape()), queries = room(expected.grad_queries.shape()),
-               keys = room(expected.grad_keys.shape()), values = room(expected.grad_values.shape());
+  const auto room = [](const Shape<4>& s) { return Shape<4>{s[0], s[2], s[1], s[3] + 3}; };
+  const auto inner = [](auto& tensor) { return tensor.view().transpose(1, 2).slice(3, 1, tensor.size(3) - 2); };
+  Tensor<T, 4> context(room(expected.context.shape())), queries(room(expected.grad_queries.shape())),
+      keys(room(expected.grad_keys.shape())), values(room(expected.grad_values.shape()));
+  Tensor<Accumulated<T>, 4> unrounded(context.shape());
   AttentionOutputs<T> outputs;
   outputs.context = inner(context);
+  outputs.unrounded_context = inner(unrounded);
   attention_forward(p.problem, outputs);
   AttentionGradients<T> gradients;
   gradients.queries = inner(queries);
   gradients.keys = inner(keys);
   gradients.values = inner(values);
   attention_backward<T>(p.problem, p.grad_context.view,
-                        {outputs.context, expected.row_max.cview(), expected.row_sum.cview()}, gradients);
+                        {outputs.unrounded_context, expected.row_max.cview(), expected.row_sum.cview()}, gradients);
   const std::string where = p.description + ", strided outputs";
-  const auto same = [&](const Tensor<T, 4>& tensor, const TensorView<T, 4>& got, const char* what) {
-    return expect_same_bits(tensor.cview(), TensorView<const T, 4>(got), what, where);
+  const auto same = [&]<class E>(const Tensor<E, 4>& tensor, const TensorView<E, 4>& got, const char* what) {
+    return expect_same_bits(tensor.cview(), TensorView<const E, 4>(got), what, where);
   };
-  for (const Tensor<T, 4>* tensor : {&context, &queries, &keys, &values}) {
-    const Tensor<T, 4> before({tensor->size(0), tensor->size(1), tensor->size(2), 1});
-    expect_same_bits(before.cview(), tensor->cview().slice(3, 0, 1), "memory beside an output", where);
-  }
+  const auto untouched = [&]<class E>(const Tensor<E, 4>& tensor) {
+    const Tensor<E, 4> before({tensor.size(0), tensor.size(1), tensor.size(2), 1});
+    expect_same_bits(before.cview(), tensor.cview().slice(3, 0, 1), "memory beside an output", where);
+  };
+  for (const Tensor<T, 4>* tensor : {&context, &queries, &keys, &values}) untouched(*tensor);
+  untouched(unrounded);
+  same(expected.unrounded_context, outputs.unrounded_context, "unrounded_context");
   return same(expected.context, outputs.context, "context") +
          same(expected.grad_queries, gradients.queries, "grad_queries") +
          same(expected.grad_keys, gradients.keys, "grad_keys") +

@@ -5,8 +5,8 @@
 
 #include <string>
 #include <type_traits>
-#include <utility>
 
+#include "headwise/kernels/attention_check.h"
 #include "headwise/kernels/backward_call.h"
 #include "headwise/kernels/canonical.h"
 #include "headwise/kernels/forward_call.h"
@@ -16,30 +16,6 @@
 
 namespace headwise {
 namespace {
-
-template <class T>
-void check_outputs(const AttentionShape& s, const AttentionOutputs<T>& outputs) {
-  const char* who = "attention";
-  const Axis batch{"batch", s.batch}, heads{"heads", s.heads}, rows{"seq_q", s.seq_q}, keys{"seq_kv", s.seq_kv};
-  check_shape(who, "context", outputs.context, {batch, heads, rows, {"v_head_dim", s.v_head_dim}});
-  if (outputs.weights) check_shape(who, "weights", outputs.weights, {batch, heads, rows, keys});
-  const AttentionStatistics<Accumulated<T>>& stats = outputs.statistics;
-  if (stats.top_keys) check_shape(who, "top_keys", stats.top_keys, {batch, heads, rows, {"k"}});
-  if (stats.received) check_shape(who, "received", stats.received, {batch, heads, keys});
-  const std::pair<const char*, const TensorView<Accumulated<T>, 3>*> per_row[] = {{"logsumexp", &outputs.logsumexp},
-                                                                                  {"row_max", &outputs.row_max},
-                                                                                  {"row_sum", &outputs.row_sum},
-                                                                                  {"entropy", &stats.entropy},
-                                                                                  {"max_weight", &stats.max_weight},
-                                                                                  {"distance", &stats.distance},
-                                                                                  {"self", &stats.self},
-                                                                                  {"previous", &stats.previous},
-                                                                                  {"next", &stats.next},
-                                                                                  {"first", &stats.first}};
-  for (const auto& [name, view] : per_row) {
-    if (*view) check_shape(who, name, *view, {batch, heads, rows});
-  }
-}
 
 template <class T>
 void check_gradients(const AttentionShape& s, const AttentionProblem<T>& problem,
@@ -93,11 +69,10 @@ void canonical_backward(const AttentionProblem<T>& problem, const AttentionShape
     canonical::attention_backward(problem, shape, grad_context, saved, gradients, execution);
   } else {
     const WideProblem<A, T> wide(problem);
-    const Tensor<A, 4> wide_grad = widened<A>(grad_context), wide_context = widened<A>(saved.context);
+    const Tensor<A, 4> wide_grad = widened<A>(grad_context);
     WideGradients<A, T> wide_gradients(gradients);
-    canonical::attention_backward(wide.problem, shape, wide_grad.cview(),
-                                  {wide_context.cview(), saved.row_max, saved.row_sum}, wide_gradients.gradients,
-                                  execution);
+    canonical::attention_backward(wide.problem, shape, wide_grad.cview(), {saved.context, saved.row_max, saved.row_sum},
+                                  wide_gradients.gradients, execution);
     wide_gradients.store();
   }
 }
@@ -108,7 +83,7 @@ template <class T>
 void attention_forward(const AttentionProblem<T>& problem, const AttentionOutputs<T>& outputs,
                        const Execution& execution) {
   const AttentionShape shape = check_attention("attention", problem);
-  check_outputs(shape, outputs);
+  check_attention_outputs("attention", shape, outputs);
   if (execution.cancelled()) throw Cancelled();
   const Isa isa = chosen_isa();
   if (isa == Isa::kCanonical) return canonical_forward(problem, shape, outputs, execution);

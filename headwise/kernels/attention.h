@@ -104,12 +104,14 @@ struct AttentionOutputs {
   TensorView<T, 4> weights;  // (batch, heads, seq_q, seq_kv)
   bool weights_after_dropout = false;
   AttentionStatistics<Accumulated<T>> statistics;
+  // (batch, heads, seq_q, v_head_dim): the context before it is rounded to T; what backward needs for 16-bit T
+  TensorView<Accumulated<T>, 4> unrounded_context = {};
 };
 
-// What backward needs of a forward.
+// What backward needs of a forward. For float and double, the context and the unrounded context are the same numbers.
 template <class T>
 struct AttentionSaved {
-  TensorView<const T, 4> context;               // (batch, heads, seq_q, v_head_dim)
+  TensorView<const Accumulated<T>, 4> context;  // (batch, heads, seq_q, v_head_dim), the unrounded one
   TensorView<const Accumulated<T>, 3> row_max;  // (batch, heads, seq_q)
   TensorView<const Accumulated<T>, 3> row_sum;  // (batch, heads, seq_q)
 };

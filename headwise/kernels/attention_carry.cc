@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "headwise/kernels/attention_check.h"
 #include "headwise/kernels/canonical.h"
 #include "headwise/kernels/forward_call.h"
 #include "headwise/kernels/row_results.h"
@@ -47,6 +48,10 @@ void attention_finish(const AttentionCarry<Accumulated<T>>& carry, const Dropout
   using A = Accumulated<T>;
   const Shape<4>& shape = outputs.context.shape();
   check_carry("attention_finish", carry, shape[0], shape[1], shape[2], shape[3]);
+  AttentionOutputs<T> written = outputs;
+  written.weights = {};
+  written.statistics = {};
+  check_attention_outputs("attention_finish", {shape[0], shape[1], 0, shape[2], 0, 0, shape[3]}, written);
   TileRules<A> rules;
   rules.dropout_threshold = dropout_threshold(dropout.probability);
   rules.keep_scale = static_cast<A>(dropout_keep_scale(rules.dropout_threshold));
@@ -57,7 +62,7 @@ void attention_finish(const AttentionCarry<Accumulated<T>>& carry, const Dropout
         const A sum = carry.row_sum(b, h, i);
         for (Index d = 0; d < shape[3]; ++d) context[d] = sum == 0 ? A{0} : carry.context(b, h, i, d);
         const A max = sum == 0 ? -std::numeric_limits<A>::infinity() : carry.row_max(b, h, i);
-        write_row_results<T>(outputs, {b, h, i}, rules, context.data(), max, sum);
+        write_row_results<T>(written, {b, h, i}, rules, context.data(), max, sum);
       }
     }
   }

@@ -25,8 +25,8 @@ template <class T>
 void attention_accumulate(const AttentionProblem<T>& problem, const AttentionCarry<Accumulated<T>>& carry,
                           const Execution& execution = {});
 
-// Writes context, logsumexp, row_max and row_sum (those given) of a carry that has seen all its keys. dropout: that of
-// the parts. Throws ShapeError ("attention_finish: ...").
+// Writes context, unrounded_context, logsumexp, row_max and row_sum (those given) of a carry that has seen all its
+// keys. dropout: that of the parts. Throws ShapeError ("attention_finish: ...").
 template <class T>
 void attention_finish(const AttentionCarry<Accumulated<T>>& carry, const DropoutRule& dropout,
                       const AttentionOutputs<T>& outputs);

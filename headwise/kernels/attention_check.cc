@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every check of an attention call, before any arithmetic.
+#include "headwise/kernels/attention_check.h"
+
 #include <cmath>
 #include <string>
+#include <utility>
 
-#include "headwise/kernels/attention.h"
 #include "headwise/kernels/blocks.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
@@ -125,9 +127,40 @@ AttentionShape check_attention(std::string_view who, const AttentionProblem<T>& 
   return shape;
 }
 
-template AttentionShape check_attention(std::string_view, const AttentionProblem<float>&);
-template AttentionShape check_attention(std::string_view, const AttentionProblem<double>&);
-template AttentionShape check_attention(std::string_view, const AttentionProblem<float16>&);
-template AttentionShape check_attention(std::string_view, const AttentionProblem<bfloat16>&);
+template <class T>
+void check_attention_outputs(std::string_view who, const AttentionShape& s, const AttentionOutputs<T>& outputs) {
+  const Axis batch{"batch", s.batch}, heads{"heads", s.heads}, rows{"seq_q", s.seq_q}, keys{"seq_kv", s.seq_kv};
+  check_shape(who, "context", outputs.context, {batch, heads, rows, {"v_head_dim", s.v_head_dim}});
+  if (outputs.unrounded_context) {
+    check_shape(who, "unrounded_context", outputs.unrounded_context,
+                {batch, heads, rows, {"v_head_dim", s.v_head_dim}});
+  }
+  if (outputs.weights) check_shape(who, "weights", outputs.weights, {batch, heads, rows, keys});
+  const AttentionStatistics<Accumulated<T>>& stats = outputs.statistics;
+  if (stats.top_keys) check_shape(who, "top_keys", stats.top_keys, {batch, heads, rows, {"k"}});
+  if (stats.received) check_shape(who, "received", stats.received, {batch, heads, keys});
+  const std::pair<const char*, const TensorView<Accumulated<T>, 3>*> per_row[] = {{"logsumexp", &outputs.logsumexp},
+                                                                                  {"row_max", &outputs.row_max},
+                                                                                  {"row_sum", &outputs.row_sum},
+                                                                                  {"entropy", &stats.entropy},
+                                                                                  {"max_weight", &stats.max_weight},
+                                                                                  {"distance", &stats.distance},
+                                                                                  {"self", &stats.self},
+                                                                                  {"previous", &stats.previous},
+                                                                                  {"next", &stats.next},
+                                                                                  {"first", &stats.first}};
+  for (const auto& [name, view] : per_row) {
+    if (*view) check_shape(who, name, *view, {batch, heads, rows});
+  }
+}
+
+#define HEADWISE_ATTENTION_CHECK(T)                                                      \
+  template AttentionShape check_attention(std::string_view, const AttentionProblem<T>&); \
+  template void check_attention_outputs(std::string_view, const AttentionShape&, const AttentionOutputs<T>&);
+HEADWISE_ATTENTION_CHECK(float)
+HEADWISE_ATTENTION_CHECK(double)
+HEADWISE_ATTENTION_CHECK(float16)
+HEADWISE_ATTENTION_CHECK(bfloat16)
+#undef HEADWISE_ATTENTION_CHECK
 
 }  // namespace headwise

@@ -134,7 +134,9 @@ void write_row(const AttentionProblem<A>& problem, const AttentionOutputs<A>& ou
   A factor = fold.empty ? A{0} : A{1} / fold.sum;
   if (threshold > 0) factor = factor * keep_scale;
   for (Index d = 0; d < outputs.context.size(3); ++d) {
-    outputs.context(b, h, i, d) = fold.empty ? A{0} : fold.context[d] * factor;
+    const A value = fold.empty ? A{0} : fold.context[d] * factor;
+    outputs.context(b, h, i, d) = value;
+    if (outputs.unrounded_context) outputs.unrounded_context(b, h, i, d) = value;
   }
   const A max = std::isnan(fold.sum) ? fold.sum : fold.max;
   if (outputs.row_max) outputs.row_max(b, h, i) = max;

@@ -92,7 +92,8 @@ struct QueryPacker {
   }
 
  private:
-  static Matrix<T> rows_matrix(const TensorView<const T, 4>& view, Index b, Index h, const QueryBlock& block) {
+  template <class E>
+  static Matrix<E> rows_matrix(const TensorView<const E, 4>& view, Index b, Index h, const QueryBlock& block) {
     const auto rows = view.select(0, b).select(0, h);
     return {rows.data() + block.first * rows.stride(0), block.rows, rows.size(1), rows.stride(0), rows.stride(1)};
   }

@@ -127,6 +127,7 @@ void write_row(const AttentionProblem<double>& problem, const AttentionShape& sh
       sum += row.kept[n] * row.weights[n] * problem.inputs.values(b, kv_head_of(shape, h), row.keys[n], d);
     }
     outputs.context(b, h, i, d) = sum;
+    if (outputs.unrounded_context) outputs.unrounded_context(b, h, i, d) = sum;
   }
   if (outputs.logsumexp) outputs.logsumexp(b, h, i) = row.row_max + std::log(row.row_sum);
   if (outputs.row_max) outputs.row_max(b, h, i) = row.row_max;

@@ -14,6 +14,18 @@ struct RowPlace {
   Index batch = 0, head = 0, row = 0;
 };
 
+template <class T>
+void write_row_context(const TensorView<T, 4>& target, const RowPlace& at, const Accumulated<T>* context,
+                       Accumulated<T> factor) {
+  const TensorView<T, 1> out = target.select(0, at.batch).select(0, at.head).select(0, at.row);
+  if (out.stride(0) == 1) {
+    T* to = out.data();
+    for (Index d = 0; d < out.size(0); ++d) to[d] = narrow<T>(context[d] * factor);
+  } else {
+    for (Index d = 0; d < out.size(0); ++d) out(d) = narrow<T>(context[d] * factor);
+  }
+}
+
 // context: (padded,), not yet divided by sum.
 template <class T>
 void write_row_results(const AttentionOutputs<T>& outputs, const RowPlace& at, const TileRules<Accumulated<T>>& rules,
@@ -21,13 +33,8 @@ void write_row_results(const AttentionOutputs<T>& outputs, const RowPlace& at, c
   using A = Accumulated<T>;
   A factor = sum == 0 ? A{0} : A{1} / sum;
   if (rules.dropout_threshold > 0) factor = factor * rules.keep_scale;
-  const TensorView<T, 1> out = outputs.context.select(0, at.batch).select(0, at.head).select(0, at.row);
-  if (out.stride(0) == 1) {
-    T* to = out.data();
-    for (Index d = 0; d < out.size(0); ++d) to[d] = narrow<T>(context[d] * factor);
-  } else {
-    for (Index d = 0; d < out.size(0); ++d) out(d) = narrow<T>(context[d] * factor);
-  }
+  write_row_context(outputs.context, at, context, factor);
+  if (outputs.unrounded_context) write_row_context<A>(outputs.unrounded_context, at, context, factor);
   const A shown = std::isnan(sum) ? sum : max;
   if (outputs.row_max) outputs.row_max(at.batch, at.head, at.row) = shown;
   if (outputs.row_sum) outputs.row_sum(at.batch, at.head, at.row) = sum;

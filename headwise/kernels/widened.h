@@ -71,6 +71,7 @@ struct WideOutputs {
   explicit WideOutputs(const AttentionOutputs<T>& target)
       : context(target.context),
         weights(target.weights),
+        unrounded_context(target.unrounded_context),
         logsumexp(target.logsumexp),
         row_max(target.row_max),
         row_sum(target.row_sum),
@@ -83,6 +84,7 @@ struct WideOutputs {
         first(target.statistics.first),
         received(target.statistics.received) {
     outputs.context = context.view();
+    outputs.unrounded_context = unrounded_context.view();
     outputs.logsumexp = logsumexp.view();
     outputs.row_max = row_max.view();
     outputs.row_sum = row_sum.view();
@@ -94,6 +96,7 @@ struct WideOutputs {
   }
   void store() {
     context.store();
+    unrounded_context.store();
     weights.store();
     for (auto* row : {&logsumexp, &row_max, &row_sum, &entropy, &max_weight, &distance, &self, &previous, &next, &first,
                       &received}) {
@@ -101,6 +104,7 @@ struct WideOutputs {
     }
   }
   Rounded<W, T, 4> context, weights;
+  Rounded<W, A, 4> unrounded_context;
   Rounded<W, A, 3> logsumexp, row_max, row_sum, entropy, max_weight, distance, self, previous, next, first, received;
   AttentionOutputs<W> outputs;
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "headwise/kernels/attention_check.h"
 #include "headwise/kernels/attention_decode.h"
 #include "headwise/kernels/packed_store.h"
 #include "headwise/tensor/errors.h"
@@ -15,7 +16,6 @@
 namespace headwise {
 namespace {
 
-constexpr const char* kWho = "KvCache";
 // Panels of a machine that runs the canonical program: any width does.
 constexpr TileShape kPlainTile{1, 16};
 
@@ -26,7 +26,7 @@ void check_sizes(const KvCacheShape& s) {
                                                  {"head_dim", s.head_dim},
                                                  {"v_head_dim", s.v_head_dim}};
   for (const auto& [name, size] : sizes) {
-    if (size < 0) throw ShapeError(std::string(kWho) + ": " + name + " must be >= 0, got " + std::to_string(size));
+    if (size < 0) throw ShapeError(std::string("KvCache: ") + name + " must be >= 0, got " + std::to_string(size));
   }
 }
 
@@ -106,6 +106,7 @@ std::size_t KvCache<T>::bytes() const {
 
 template <class T>
 void KvCache<T>::append(TensorView<const T, 4> keys, TensorView<const T, 4> values, std::span<const Index> counts) {
+  constexpr const char* kWho = "KvCache.append";
   const Index tokens = keys.size(2);
   check_shape(kWho, "keys", keys,
               {{"batch", shape_.batch}, {"kv_heads", shape_.kv_heads}, {"tokens"}, {"head_dim", shape_.head_dim}});
@@ -152,7 +153,7 @@ void KvCache<T>::append(TensorView<const T, 4> keys, TensorView<const T, 4> valu
 
 template <class T>
 void KvCache<T>::truncate(Index length) {
-  if (length < 0) throw ShapeError(std::string(kWho) + ": length must be >= 0, got " + std::to_string(length));
+  if (length < 0) throw ShapeError("KvCache.truncate: length must be >= 0, got " + std::to_string(length));
   for (Index& held : lengths_) held = std::min(held, length);
   // Blocks that hold nothing any more are finite again; in a block that is cut, forgotten values may stay behind.
   const Index first = ceil_div(length, kKeyBlock);
@@ -177,6 +178,7 @@ T KvCache<T>::value(Index b, Index g, Index position, Index d) const {
 template <class T>
 void KvCache<T>::attend(const AttentionProblem<T>& given, const AttentionOutputs<T>& outputs,
                         const Execution& execution) const {
+  constexpr const char* kWho = "KvCache.attend";
   AttentionProblem<T> problem = given;
   const Index longest = lengths_.empty() ? 0 : *std::max_element(lengths_.begin(), lengths_.end());
   check_shape(kWho, "queries", problem.inputs.queries,
@@ -188,7 +190,7 @@ void KvCache<T>::attend(const AttentionProblem<T>& given, const AttentionOutputs
   if (panels_->isa != Isa::kCanonical) {
     problem.inputs.keys = {panels_->keys.data(), key_shape};
     problem.inputs.values = {panels_->values.data(), value_shape};
-    return attention_decode(problem, panels_->store, panels_->isa, outputs, execution);
+    return attention_decode(kWho, problem, panels_->store, panels_->isa, outputs, execution);
   }
   Tensor<T, 4> keys(key_shape), values(value_shape);
   for (Index b = 0; b < shape_.batch; ++b) {
@@ -201,6 +203,7 @@ void KvCache<T>::attend(const AttentionProblem<T>& given, const AttentionOutputs
   }
   problem.inputs.keys = keys.cview();
   problem.inputs.values = values.cview();
+  check_attention_outputs(kWho, check_attention(kWho, problem), outputs);
   attention_forward(problem, outputs, execution);
 }
 

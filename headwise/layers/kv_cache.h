@@ -34,10 +34,12 @@ class KvCache {
 
   // Appends tokens behind those of each entry. keys: (batch, kv_heads, tokens, head_dim), values: (batch, kv_heads,
   // tokens, v_head_dim), any strides. counts: how many of the tokens each entry takes, (batch,), or empty for all.
-  // Throws ShapeError before anything is written: wrong sizes, another batch, or a length beyond the capacity.
+  // Throws ShapeError ("KvCache.append: ...") before anything is written: wrong sizes, another batch, or a length
+  // beyond the capacity.
   void append(TensorView<const T, 4> keys, TensorView<const T, 4> values, std::span<const Index> counts = {});
 
-  // Forgets the tokens from `length` on, of every entry; 0 empties the cache. Throws ShapeError if length is negative.
+  // Forgets the tokens from `length` on, of every entry; 0 empties the cache. A negative length is a
+  // ShapeError.
   void truncate(Index length);
 
   // One stored key or value, exactly as appended.
@@ -46,7 +48,8 @@ class KvCache {
 
   // Attention of queries (batch, heads, seq_q, head_dim) against the cache; rule, visibility and dropout as in
   // attention_forward, with kv_lengths set to lengths(). Query rows stand at the end (Alignment::kLowerRight) unless an
-  // alignment is given. Same bits as attention_forward over the same tokens. Throws as that does ("KvCache: ...").
+  // alignment is given. Same bits as attention_forward over the same tokens. Throws as that does
+  // ("KvCache.attend: ...").
   void attend(const AttentionProblem<T>& problem, const AttentionOutputs<T>& outputs,
               const Execution& execution = {}) const;
 

@@ -169,13 +169,42 @@ TEST(KvCache, RefusesWhatDoesNotFitAndWritesNothing) {
   KvCache<float> cache({1, 1, 30, 4, 4});
   cache.append(decoding.keys.cview(), decoding.values.cview());
   EXPECT_EQ(message_of([&] { cache.append(decoding.keys.cview(), decoding.values.cview()); }),
-            "KvCache: capacity=30 does not hold 20 + 20 tokens at batch entry 0");
+            "KvCache.append: capacity=30 does not hold 20 + 20 tokens at batch entry 0");
   const Decoding<float> other(2, 1, 1, 3, 4, 4);
   EXPECT_EQ(message_of([&] { cache.append(other.keys.cview(), other.values.cview()); }),
-            "KvCache: keys must be (batch=1, kv_heads=1, tokens, head_dim=4), got (2, 1, 3, 4)");
-  EXPECT_EQ(message_of([&] { cache.truncate(-1); }), "KvCache: length must be >= 0, got -1");
+            "KvCache.append: keys must be (batch=1, kv_heads=1, tokens, head_dim=4), got (2, 1, 3, 4)");
+  EXPECT_EQ(message_of([&] { cache.truncate(-1); }), "KvCache.truncate: length must be >= 0, got -1");
   EXPECT_EQ(message_of([] { KvCache<float>({1, 1, -5, 4, 4}); }), "KvCache: capacity must be >= 0, got -5");
   EXPECT_EQ(cache.lengths()[0], 20);
+}
+
+TEST(KvCache, AttendNamesItselfInEveryMessageOnEveryInstructionSet) {
+  for (Isa isa : available_isas()) {
+    force_isa(isa);
+    const Decoding<float> decoding(1, 2, 2, 20, 4, 4);
+    KvCache<float> cache({1, 2, 30, 4, 4});
+    cache.append(decoding.keys.cview(), decoding.values.cview());
+    Tensor<float, 4> queries({1, 2, 3, 4}), context({1, 2, 3, 4}), narrow({1, 2, 3, 3});
+    Tensor<float, 3> short_rows({1, 2, 2});
+    const auto message = [&](const TensorView<const float, 4>& q, const AttentionOutputs<float>& outputs) {
+      AttentionProblem<float> problem;
+      problem.inputs.queries = q;
+      return message_of([&] { cache.attend(problem, outputs); });
+    };
+    AttentionOutputs<float> outputs;
+    outputs.context = context.view();
+    EXPECT_EQ(message(narrow.cview(), outputs),
+              "KvCache.attend: queries must be (batch=1, heads, seq_q, head_dim=4), got (1, 2, 3, 3)");
+    EXPECT_EQ(message(queries.cview().slice(1, 0, 1), outputs),
+              "KvCache.attend: heads=1 is not divisible by kv_heads=2; nearest valid kv_heads: 1");
+    outputs.logsumexp = short_rows.view();
+    EXPECT_EQ(message(queries.cview(), outputs),
+              "KvCache.attend: logsumexp must be (batch=1, heads=2, seq_q=3), got (1, 2, 2)");
+    outputs.context = narrow.view();
+    EXPECT_EQ(message(queries.cview(), outputs),
+              "KvCache.attend: context must be (batch=1, heads=2, seq_q=3, v_head_dim=4), got (1, 2, 3, 3)");
+  }
+  force_isa(std::nullopt);
 }
 
 }  // namespace

@@ -25,10 +25,11 @@ void run_forward(const AttentionCall& call, const ForwardResults& results) {
   });
 }
 
-// The caller's `out` may be filled again before backward: what is saved must then be a copy.
+// The caller's `out` may be filled again before backward: where that is what is saved, it must be a copy.
 nb::object make_saved(const AttentionCall& call, const ForwardResults& results) {
   SavedAttention saved;
-  saved.context = results.out_is_callers() ? nb::object(results.context().attr("copy")("C")) : results.context();
+  saved.context = results.saved_context();
+  if (results.out_is_callers() && saved.context.is(results.context())) saved.context = saved.context.attr("copy")("C");
   saved.row_max = results.row_max();
   saved.row_sum = results.row_sum();
   saved.context_fact = fact_of(ArrayArgument(call.who(), "context", saved.context));
@@ -55,7 +56,7 @@ SavedAttention recompute(const AttentionCall& call) {
   const ForwardResults results(call, wanted);
   run_forward(call, results);
   SavedAttention saved;
-  saved.context = results.context();
+  saved.context = results.saved_context();
   saved.row_max = results.row_max();
   saved.row_sum = results.row_sum();
   return saved;
@@ -87,7 +88,7 @@ void run_backward(const AttentionCall& call, const ArrayArgument& grad_context, 
   for (std::size_t at = 0; at < targets.size(); ++at) targets[at] = ArrayArgument(call.who(), "gradient", arrays[at]);
   const AttentionGradients<T> gradients{targets[0].view<T, 4>(), targets[1].view<T, 4>(), targets[2].view<T, 4>(),
                                         targets[3].view<T, 4>(), targets[4].view<A, 1>(), targets[5].view<A, 1>()};
-  const AttentionSaved<T> kept{view_of<T, 4>(saved.context, context_shape(call.shape())),
+  const AttentionSaved<T> kept{view_of<A, 4>(saved.context, context_shape(call.shape())),
                                view_of<A, 3>(saved.row_max, row_shape(call.shape())),
                                view_of<A, 3>(saved.row_sum, row_shape(call.shape()))};
   const AttentionProblem<T> problem = call.problem<T>();

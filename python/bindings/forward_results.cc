@@ -19,6 +19,7 @@ ForwardResults::ForwardResults(const AttentionCall& call, const ResultHandles& g
   if (!out_is_callers_) context_array_ = new_array(context_shape(call.shape()), call.q);
   if (lse_) lse_array_ = new_array(row_shape(call.shape()), sums);
   if (save_) {
+    if (rounds()) unrounded_array_ = new_array(context_shape(call.shape()), sums);
     row_max_array_ = new_array(row_shape(call.shape()), sums);
     row_sum_array_ = new_array(row_shape(call.shape()), sums);
   }
@@ -42,11 +43,12 @@ void ForwardResults::take_out(nb::handle given) {
 void ForwardResults::check_memory() const {
   MemoryRequest request;
   const std::size_t sum_bytes = dtype_bytes(accumulated_dtype(call_.dtype()));
-  if (!out_is_callers_ || save_) {
+  if (!out_is_callers_ || (save_ && !rounds())) {
     request.add("context", context_shape(call_.shape()), dtype_bytes(call_.dtype()));
   }
   if (lse_) request.add("lse", row_shape(call_.shape()), sum_bytes);
   if (save_) request.add("saved", row_shape(call_.shape()), 2 * sum_bytes);
+  if (save_ && rounds()) request.add("saved context", context_shape(call_.shape()), sum_bytes);
   requested_.add_to(request, call_.shape(), call_.dtype());
   request.check(call_.who());
 }
@@ -59,6 +61,7 @@ AttentionOutputs<T> ForwardResults::outputs() const {
   outputs.context = ArrayArgument(call_.who(), "out", context_array_).view<T, 4>();
   if (lse_) outputs.logsumexp = view_of<A, 3>(lse_array_, row_shape(shape));
   if (save_) {
+    if (rounds()) outputs.unrounded_context = view_of<A, 4>(unrounded_array_, context_shape(shape));
     outputs.row_max = view_of<A, 3>(row_max_array_, row_shape(shape));
     outputs.row_sum = view_of<A, 3>(row_sum_array_, row_shape(shape));
   }

@@ -31,6 +31,8 @@ class ForwardResults {
   bool out_is_callers() const { return out_is_callers_; }
 
   const nb::object& context() const { return context_array_; }
+  // What backward needs of the context: for 16-bit types a float32 array of its own, else the context itself.
+  const nb::object& saved_context() const { return rounds() ? unrounded_array_ : context_array_; }
   const nb::object& row_max() const { return row_max_array_; }
   const nb::object& row_sum() const { return row_sum_array_; }
   // None where not asked for.
@@ -41,11 +43,12 @@ class ForwardResults {
  private:
   void take_out(nb::handle given);
   void check_memory() const;
+  bool rounds() const { return accumulated_dtype(call_.dtype()) != call_.dtype(); }
 
   const AttentionCall& call_;
   bool lse_ = false, save_ = false, out_is_callers_ = false;
   RequestedOutputs requested_;
-  nb::object context_array_, lse_array_, row_max_array_, row_sum_array_;
+  nb::object context_array_, unrounded_array_, lse_array_, row_max_array_, row_sum_array_;
 };
 
 extern template AttentionOutputs<float> ForwardResults::outputs() const;

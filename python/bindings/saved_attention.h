@@ -22,7 +22,8 @@ std::uint64_t fact_of(const ArrayArgument& array);
 CallFacts facts_of(const AttentionCall& call);
 
 struct SavedAttention {
-  nb::object context, row_max, row_sum;  // numpy arrays; the context is the one that was handed out
+  // numpy arrays; the context is the one that was handed out, or for 16-bit types a float32 one of before the rounding
+  nb::object context, row_max, row_sum;
   std::uint64_t context_fact = 0;
   CallFacts facts;
   AttentionShape shape;

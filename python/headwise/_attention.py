@@ -96,7 +96,8 @@ def attention(
             "after_dropout" gives what multiplies v.
         stats: True, or a tuple of "entropy", "max_weight", "top_keys", "distance", "self", "previous", "next",
             "first", "received"; they describe the weights before dropout and need no matrix of them.
-        save: also give what `attention_backward` needs. It shares the context's memory: leave that as it is.
+        save: also give what `attention_backward` needs. For float32 and float64 it shares the context's memory: leave
+            that as it is. For 16-bit types it holds the context in float32.
         out: (batch, heads, seq_q, v_head_dim), q's type, written to; no memory of an input.
 
     Returns:

@@ -229,12 +229,12 @@ REFUSED = [
     (
         lambda: empty().append(K, V, [1, 6]),
         ValueError,
-        "KvCache: counts must be in 0..tokens=5, got 6 at batch entry 1",
+        "KvCache.append: counts must be in 0..tokens=5, got 6 at batch entry 1",
     ),
     (
         lambda: filled().append(K, V, [3, 4]),
         ValueError,
-        "KvCache: capacity=8 does not hold 5 + 4 tokens at batch entry 1",
+        "KvCache.append: capacity=8 does not hold 5 + 4 tokens at batch entry 1",
     ),
     (lambda: filled().attend(None), TypeError, "KvCache.attend: q must be a numpy array, got NoneType"),
     (

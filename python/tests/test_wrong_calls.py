@@ -179,6 +179,21 @@ ATTENTION = [
         f"attention: query_offset must be in {OFFSETS}, got 1152921504606846976",
     ),
     (
+        {"query_offset": -(2**62)},
+        ValueError,
+        f"attention: query_offset must be in {OFFSETS}, got -4611686018427387904",
+    ),
+    (
+        {"query_offset": np.array([0, 2**62])},
+        ValueError,
+        f"attention: query_offset must be in {OFFSETS}, got 4611686018427387904",
+    ),
+    (
+        {"query_offset": [-(2**62), 0]},
+        ValueError,
+        f"attention: query_offset must be in {OFFSETS}, got -4611686018427387904",
+    ),
+    (
         {"query_offset": np.array([1, 2, 3])},
         ValueError,
         "attention: query_offset must be (batch=2,), got (3,)",

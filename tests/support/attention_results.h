@@ -53,6 +53,7 @@ Index expect_same_bits(const Tensor<T, Rank>& expected, const Tensor<T, Rank>& g
 template <class T>
 struct AttentionResults {
   using A = Accumulated<T>;
+  Tensor<A, 4> unrounded_context;
   Tensor<T, 4> context, weights, grad_queries, grad_keys, grad_values, grad_bias;
   Tensor<A, 3> logsumexp, row_max, row_sum, entropy, received;
   Tensor<std::int64_t, 4> top_keys;
@@ -65,18 +66,20 @@ struct AttentionResults {
     backward(problem, grad_context, execution);
   }
 
-  AttentionSaved<T> saved() const { return {context.cview(), row_max.cview(), row_sum.cview()}; }
+  AttentionSaved<T> saved() const { return {unrounded_context.cview(), row_max.cview(), row_sum.cview()}; }
 
  private:
   void forward(const AttentionProblem<T>& problem, bool taps, const Execution& execution) {
     const AttentionShape s = check_attention("test", problem);
     const Shape<3> rows{s.batch, s.heads, s.seq_q};
     context = Tensor<T, 4>({s.batch, s.heads, s.seq_q, s.v_head_dim});
+    unrounded_context = Tensor<A, 4>(context.shape());
     logsumexp = Tensor<A, 3>(rows);
     row_max = Tensor<A, 3>(rows);
     row_sum = Tensor<A, 3>(rows);
     AttentionOutputs<T> outputs;
     outputs.context = context.view();
+    outputs.unrounded_context = unrounded_context.view();
     outputs.logsumexp = logsumexp.view();
     outputs.row_max = row_max.view();
     outputs.row_sum = row_sum.view();
@@ -123,6 +126,7 @@ template <class T>
 void expect_same_forward(const AttentionResults<T>& expected, const AttentionResults<T>& got,
                          const std::string& where) {
   expect_same_bits(expected.context, got.context, "context", where);
+  expect_same_bits(expected.unrounded_context, got.unrounded_context, "unrounded_context", where);
   expect_same_bits(expected.logsumexp, got.logsumexp, "logsumexp", where);
   expect_same_bits(expected.row_max, got.row_max, "row_max", where);
   expect_same_bits(expected.row_sum, got.row_sum, "row_sum", where);
