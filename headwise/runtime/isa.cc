@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "headwise/runtime/isa.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <atomic>
 #include <string>
 
@@ -15,11 +19,25 @@ constexpr int kNotForced = -1;
 constinit std::atomic<int> forced{kNotForced};
 
 #if defined(__x86_64__)
+// The two whose names clang 14's run-time support does not know.
+bool ask_for_f16c_and_lzcnt() {
+  constexpr unsigned kFirstLeaf = 1, kExtendedLeaf = 0x80000001;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(kFirstLeaf, &a, &b, &c, &d) == 0 || (c & bit_F16C) == 0) return false;
+  return __get_cpuid(kExtendedLeaf, &a, &b, &c, &d) != 0 && (c & bit_LZCNT) != 0;
+}
+
+// Asked once: a virtual machine takes microseconds to answer.
+bool machine_has_f16c_and_lzcnt() {
+  static const bool has = ask_for_f16c_and_lzcnt();
+  return has;
+}
+
 // The compiler's run-time support asks cpuid, and xgetbv whether the system saves the registers.
 bool machine_has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt") &&
-         __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
+         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul") &&
+         machine_has_f16c_and_lzcnt();
 }
 
 bool machine_has_avx512() {
