@@ -8,10 +8,14 @@
 
 namespace headwise {
 
-ConfigFile::ConfigFile(const std::string& path) : path_(path), json_(read_json_file(path)) {
-  if (!json_.is_object()) {
-    fail("must be an object, got " + std::string(json_.is_array() ? "an " : "a ") + json_.type_name());
-  }
+ConfigFile::ConfigFile(const std::string& path) : path_(path), json_(read_json_file(path)) { check_object(); }
+
+ConfigFile::ConfigFile(const std::string& path, std::string_view text) : path_(path), json_(parse_json(path, text)) {
+  check_object();
+}
+
+void ConfigFile::check_object() const {
+  if (!json_.is_object()) fail("must be an object, got a " + std::string(json_.type_name()));
 }
 
 void ConfigFile::fail(const std::string& reason) const { throw FileError(path_, reason); }

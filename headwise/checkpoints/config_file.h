@@ -16,6 +16,8 @@ class ConfigFile {
  public:
   // Throws as read_json_file does, and FileError when the file holds no object.
   explicit ConfigFile(const std::string& path);
+  // The same of a text that is already here; `path` is for messages.
+  ConfigFile(const std::string& path, std::string_view text);
 
   const std::string& path() const { return path_; }
   [[noreturn]] void fail(const std::string& reason) const;
@@ -38,6 +40,7 @@ class ConfigFile {
   }
 
  private:
+  void check_object() const;
   static std::string about(std::string_view key) { return "\"" + std::string(key) + "\" "; }
   static std::string shown(const nlohmann::json& value);
   const nlohmann::json& require(std::string_view key) const;

@@ -14,4 +14,8 @@
 #define HEADWISE_FOR_ISA(isa, function) (static_cast<void>(isa), &N_NEON::function)
 #endif
 
+// The same for a plain loop, which is compiled for machines without vectors too: that body is the static target's.
+#define HEADWISE_LOOP_FOR_ISA(isa, function) \
+  ((isa) == Isa::kCanonical ? &HWY_NAMESPACE::function : HEADWISE_FOR_ISA(isa, function))
+
 #endif  // HEADWISE_KERNELS_DISPATCH_H_

@@ -45,6 +45,8 @@ class Linear {
 
   TensorView<T, 2> weight() { return weight_.view(); }
   TensorView<const T, 2> weight() const { return weight_.view(); }
+  // Not given without stored gradients.
+  TensorView<T, 2> weight_gradient() { return weight_gradient_.view(); }
   std::span<T> weight_values(RowRange rows);
   // Empty without a bias.
   std::span<T> bias_values(RowRange rows);

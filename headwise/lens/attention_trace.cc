@@ -30,16 +30,28 @@ void check_sequence(const TokenSequence& sequence, std::size_t number) {
       fmt::format("trace: sentence {} has {} ids and {} tokens", number, sequence.ids.size(), sequence.tokens.size()));
 }
 
-TracedSentence trace_sentence(const Encoder<float>& encoder, const TokenSequence& sequence,
-                              const Execution& execution) {
-  const Index heads = encoder.config().heads, seq = static_cast<Index>(sequence.ids.size());
+void run_model(const Encoder<float>& encoder, TensorView<const std::int64_t, 2> ids,
+               std::span<const LayerTrace<float>> traces, const Execution& execution) {
+  EncoderInputs inputs;
+  inputs.ids = ids;
+  encoder.forward(inputs, traces, execution);
+}
+
+void run_model(const Decoder<float>& decoder, TensorView<const std::int64_t, 2> ids,
+               std::span<const LayerTrace<float>> traces, const Execution& execution) {
+  decoder.forward(ids, {}, nullptr, traces, execution);
+}
+
+template <class Model>
+TracedSentence trace_sentence(const Model& model, const TokenSequence& sequence, const Execution& execution) {
+  const Index heads = model.config().heads, seq = static_cast<Index>(sequence.ids.size());
   TracedSentence traced{sequence.ids, sequence.tokens, {}};
   if (traced.tokens.empty()) {
     for (const std::int64_t id : traced.ids) traced.tokens.push_back(std::to_string(id));
   }
   std::vector<LayerTrace<float>> wanted;
-  for (Index layer = 0; layer < encoder.config().layers; ++layer) {
-    const Shape<3> shape{heads, seq, encoder.head_dim()};
+  for (Index layer = 0; layer < model.config().layers; ++layer) {
+    const Shape<3> shape{heads, seq, model.head_dim()};
     traced.layers.push_back({Tensor<float, 3>(shape), Tensor<float, 3>(shape)});
     LayerTrace<float> trace;
     trace.layer = layer;
@@ -47,10 +59,21 @@ TracedSentence trace_sentence(const Encoder<float>& encoder, const TokenSequence
     trace.attention.keys = as_batch(traced.layers.back().keys.view());
     wanted.push_back(trace);
   }
-  EncoderInputs inputs;
-  inputs.ids = TensorView<const std::int64_t, 2>(traced.ids.data(), {1, seq});
-  encoder.forward(inputs, wanted, execution);
+  run_model(model, {traced.ids.data(), {1, seq}}, wanted, execution);
   return traced;
+}
+
+template <class Model>
+AttentionTrace trace_model(const Model& model, bool causal, std::span<const TokenSequence> sentences,
+                           const Execution& execution) {
+  for (std::size_t i = 0; i < sentences.size(); ++i) check_sequence(sentences[i], i);
+  AttentionTrace trace;
+  trace.layers = model.config().layers;
+  trace.heads = trace.kv_heads = model.config().heads;
+  trace.head_dim = model.head_dim();
+  trace.causal = causal;
+  for (const TokenSequence& sentence : sentences) trace.sentences.push_back(trace_sentence(model, sentence, execution));
+  return trace;
 }
 
 // The queries and keys of heads [begin, end) with values of no width: scores and softmax, and nothing to add up.
@@ -85,16 +108,12 @@ const TracedLayer& layer_of(const AttentionTrace& trace, Index sentence, Index l
 
 AttentionTrace trace_encoder(const Encoder<float>& encoder, std::span<const TokenSequence> sentences,
                              const Execution& execution) {
-  for (std::size_t i = 0; i < sentences.size(); ++i) check_sequence(sentences[i], i);
-  const EncoderConfig& config = encoder.config();
-  AttentionTrace trace;
-  trace.layers = config.layers;
-  trace.heads = trace.kv_heads = config.heads;
-  trace.head_dim = encoder.head_dim();
-  for (const TokenSequence& sentence : sentences) {
-    trace.sentences.push_back(trace_sentence(encoder, sentence, execution));
-  }
-  return trace;
+  return trace_model(encoder, false, sentences, execution);
+}
+
+AttentionTrace trace_decoder(const Decoder<float>& decoder, std::span<const TokenSequence> sentences,
+                             const Execution& execution) {
+  return trace_model(decoder, true, sentences, execution);
 }
 
 bool is_separator(std::string_view token) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "headwise/models/decoder.h"
 #include "headwise/models/encoder.h"
 #include "headwise/tensor/tensor.h"
 
@@ -41,8 +42,10 @@ struct AttentionTrace {
 };
 
 // Runs each sentence by itself, unpadded: the bits are those of any batch. Throws ArgumentError ("trace: ...") for a
-// sentence without ids or with another number of tokens, and as Encoder::forward does.
+// sentence without ids or with another number of tokens, and as the model's forward does.
 AttentionTrace trace_encoder(const Encoder<float>& encoder, std::span<const TokenSequence> sentences,
+                             const Execution& execution = {});
+AttentionTrace trace_decoder(const Decoder<float>& decoder, std::span<const TokenSequence> sentences,
                              const Execution& execution = {});
 
 // Whether a token marks the end of a part: [SEP], </s>, <|endoftext|>, <sep>.

@@ -11,6 +11,7 @@
 #include "headwise/layers/attention_layer.h"
 #include "headwise/models/encoder_config.h"
 #include "headwise/models/layer_norm.h"
+#include "headwise/models/layer_trace.h"
 
 namespace headwise {
 
@@ -18,14 +19,6 @@ struct EncoderInputs {
   TensorView<const std::int64_t, 2> ids;            // (batch, seq)
   std::span<const Index> lengths{};                 // (batch,), each in 0..seq; empty: every token counts
   TensorView<const std::int64_t, 2> token_types{};  // (batch, seq); not given: all 0
-};
-
-// What to hand out of one layer. Each view that is given is overwritten; rows of padding are 0.
-template <class T>
-struct LayerTrace {
-  Index layer = 0;
-  LayerOutputs<T> attention{};  // queries, keys, weights (batch, heads, seq, seq), statistics, ...
-  TensorView<T, 3> hidden{};    // (batch, seq, hidden), the layer's output
 };
 
 // Parameters carry the names of Hugging Face's BertModel: embeddings.word_embeddings.weight,

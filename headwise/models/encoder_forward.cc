@@ -131,7 +131,7 @@ void Encoder<T>::run_block(const Block& block, const ForwardOptions<T>& options,
   add_and_normalize<T>(rows, token_rows(attended), block.attention_norm);
   Tensor<T, 2> wide(Shape<2>{rows.size(0), config_.intermediate});
   block.intermediate.forward(block.intermediate.all_rows(), rows, wide.view(), execution);
-  apply_gelu(wide.view());
+  gelu_forward<T>("gelu", wide.cview(), wide.view(), execution);
   block.output.forward(block.output.all_rows(), wide.cview(), token_rows(attended), execution);
   add_and_normalize<T>(rows, token_rows(attended), block.output_norm);
 }
