@@ -6,6 +6,7 @@
 #include "cli/attend_report.h"
 #include "cli/commands.h"
 #include "cli/vocabulary.h"
+#include "headwise/checkpoints/decoder_file.h"
 #include "headwise/checkpoints/load_encoder.h"
 #include "headwise/lens/trace_file.h"
 
@@ -22,23 +23,56 @@ void name_sentences(AttendOptions& options) {
   }
 }
 
-// The encoder's attention layer, for its shapes.
-AttentionConfig layer_config(const EncoderConfig& encoder) {
+// The model's attention layer, for its shapes.
+AttentionConfig layer_config(const ModelSizes& model) {
   AttentionConfig config;
-  config.d_in = config.d_out = encoder.hidden;
-  config.num_heads = encoder.heads;
+  config.d_in = config.d_out = model.hidden;
+  config.num_heads = model.heads;
   return config;
 }
 
-AttendReport make_report(const AttendOptions& options, const EncoderConfig& config, const AttentionTrace& trace,
+template <class Config>
+ModelSizes sizes_of(const Config& config) {
+  return {config.layers, config.heads, config.hidden, config.vocab, config.positions};
+}
+
+// Every text as bytes, and every token's name.
+void read_bytes(AttendOptions& options, const ByteVocabulary& vocabulary) {
+  for (const std::string& text : options.texts) options.sentences.push_back({vocabulary.encode(text), {}});
+  for (TokenSequence& sentence : options.sentences) {
+    if (!sentence.tokens.empty()) continue;
+    for (const std::int64_t id : sentence.ids) {
+      const bool known = id >= 0 && id < vocabulary.size();
+      sentence.tokens.push_back(known ? vocabulary.name(id) : std::to_string(id));
+    }
+  }
+}
+
+// The small file first: a wrong layer or id is told before the weights are read.
+AttentionTrace trace_of(AttendOptions& options, ModelSizes& sizes, const Execution& execution) {
+  if (is_byte_decoder(options.model)) {
+    const ByteDecoderConfig config = read_byte_decoder_config(options.model);
+    sizes = sizes_of(config.decoder);
+    read_bytes(options, config.vocabulary);
+    check_against_model(options, sizes);
+    return trace_decoder(load_byte_decoder(options.model).decoder, options.sentences, execution);
+  }
+  refuse_texts(options);
+  sizes = sizes_of(read_encoder_config(options.model + "/config.json"));
+  check_against_model(options, sizes);
+  name_sentences(options);
+  return trace_encoder(load_encoder(options.model), options.sentences, execution);
+}
+
+AttendReport make_report(const AttendOptions& options, const ModelSizes& sizes, const AttentionTrace& trace,
                          const Execution& execution) {
   AttendReport report;
-  report.model = config;
+  report.model = sizes;
   report.trace = &trace;
   report.layer = options.layer;
   report.head = options.head;
   report.path_layer = options.layer.value_or(0);
-  report.path = shape_path(layer_config(config), 1, trace.sentences.front().seq());
+  report.path = shape_path(layer_config(sizes), 1, trace.sentences.front().seq());
   report.heads = summarize_heads(trace, options.layer, execution);
   if (!options.head) return report;
   for (std::size_t i = 0; i < trace.sentences.size(); ++i) {
@@ -52,15 +86,12 @@ AttendReport make_report(const AttendOptions& options, const EncoderConfig& conf
 std::string attend_command(std::span<const std::string> arguments, const CommandContext& context) {
   AttendOptions options = parse_attend(arguments);
   if (options.help) return attend_help();
-  // The small file first: a wrong layer or id is told before the weights are read.
-  const EncoderConfig config = read_encoder_config(options.model + "/config.json");
-  check_against_model(options, config);
-  name_sentences(options);
   Execution execution;
   execution.cancel = context.cancel;
-  AttentionTrace trace = trace_encoder(load_encoder(options.model), options.sentences, execution);
+  ModelSizes sizes;
+  AttentionTrace trace = trace_of(options, sizes, execution);
   trace.model = options.model;
-  const AttendReport report = make_report(options, config, trace, execution);
+  const AttendReport report = make_report(options, sizes, trace, execution);
   Terminal terminal = context.terminal;
   if (options.colour != "auto") terminal.colour = options.colour == "always";
   std::string text = options.json ? attend_json(report) : attend_text(report, terminal);

@@ -78,7 +78,7 @@ Json weights_json(const AttendReport& report) {
 }  // namespace
 
 std::string attend_json(const AttendReport& report) {
-  const EncoderConfig& model = report.model;
+  const ModelSizes& model = report.model;
   Json document{{"schema", 1},
                 {"command", "attend"},
                 {"version", HEADWISE_VERSION},

@@ -17,10 +17,11 @@ constexpr const char* kHelp =
     "  headwise attend --model DIR --ids 101,1996,4937,2938,102\n"
     "  headwise attend --model DIR --ids 101,1996,4937,2938,102 --layer 0 --head 3\n"
     "  headwise attend --model DIR --ids 101,1996,102 --ids 101,2009,102 --json\n"
+    "  headwise attend --model book-model --text \"Call me\"      # a model of headwise train\n"
     "\n"
     "Usage: headwise attend --model DIR --ids N,N,... [OPTIONS]\n"
     "\n"
-    "Runs sentences through a trained BERT-type encoder and shows what its heads do: the shapes along one layer, a "
+    "Runs sentences through a trained model, a BERT-type encoder or a decoder of headwise train, and shows what its heads do: the shapes along one layer, a "
     "line\n"
     "for each head (entropy in nats; shares of attention on the token itself, the one before, the one after, the "
     "first\n"
@@ -29,6 +30,7 @@ constexpr const char* kHelp =
     "Options:\n"
     "  --model DIR    folder with config.json and model.safetensors\n"
     "  --ids N,N,...  token ids of a sentence; once for each sentence\n"
+    "  --text TEXT    a sentence for a decoder of headwise train, which reads bytes; once for each sentence\n"
     "  --tokens JSON  array of strings that name the ids, once for each --ids; without it vocab.txt of DIR, or the "
     "ids\n"
     "  --layer L      this layer alone, counted from 0\n"
@@ -47,10 +49,11 @@ std::vector<std::string> parse_tokens(const std::string& text) {
   return json.get<std::vector<std::string>>();
 }
 
-void check_text(const std::vector<std::string>& words) {
-  if (words.empty()) return;
-  throw UsageError("a text needs the Python package, which brings the tokenizer; here give its ids with --ids, got " +
-                   quote_name(words.front()));
+// The words of one text, with a blank between.
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
 }
 
 std::vector<TokenSequence> sentences_of(const std::vector<std::string>& ids, const std::vector<std::string>& tokens) {
@@ -84,6 +87,7 @@ AttendOptions parse_attend(std::span<const std::string> arguments) {
   std::vector<std::string> ids, tokens, words;
   std::string layer, head;
   app.add_option("--model", options.model);
+  app.add_option("--text", options.texts)->allow_extra_args(false);
   // One value each time; otherwise the parser takes "[a,b]" apart by itself.
   app.add_option("--ids", ids)->allow_extra_args(false);
   app.add_option("--tokens", tokens)->allow_extra_args(false);
@@ -96,9 +100,9 @@ AttendOptions parse_attend(std::span<const std::string> arguments) {
   app.add_option("text", words);
   parse_arguments(app, arguments);
   if (options.help) return options;
-  check_text(words);
+  if (!words.empty()) options.texts.push_back(joined(words));
   if (options.model.empty()) throw UsageError("--model is needed: a folder with config.json and model.safetensors");
-  if (ids.empty()) throw UsageError("--ids is needed: the token ids of a sentence");
+  if (ids.empty() && options.texts.empty()) throw UsageError("--ids is needed: the token ids of a sentence");
   options.sentences = sentences_of(ids, tokens);
   if (layer_option->count() > 0) options.layer = parse_count("--layer", layer);
   if (head_option->count() > 0) options.head = parse_count("--head", head);
@@ -110,13 +114,20 @@ AttendOptions parse_attend(std::span<const std::string> arguments) {
   return options;
 }
 
-void check_against_model(const AttendOptions& options, const EncoderConfig& config) {
-  if (options.layer) check_range("--layer", *options.layer, config.layers);
-  if (options.head) check_range("--head", *options.head, config.heads);
+void refuse_texts(const AttendOptions& options) {
+  if (options.texts.empty()) return;
+  throw UsageError("a text needs the Python package, which brings the tokenizer; here give its ids with --ids, got " +
+                   quote_name(options.texts.front()));
+}
+
+void check_against_model(const AttendOptions& options, const ModelSizes& model) {
+  if (options.layer) check_range("--layer", *options.layer, model.layers);
+  if (options.head) check_range("--head", *options.head, model.heads);
   for (const TokenSequence& sentence : options.sentences) {
-    for (const std::int64_t id : sentence.ids) check_range("--ids", id, config.vocab);
-    if (static_cast<Index>(sentence.ids.size()) > config.positions) {
-      throw UsageError(fmt::format("--ids has {} tokens; the model takes {}", sentence.ids.size(), config.positions));
+    for (const std::int64_t id : sentence.ids) check_range("--ids", id, model.vocab);
+    if (static_cast<Index>(sentence.ids.size()) > model.positions) {
+      throw UsageError(fmt::format("{} has {} tokens; the model takes {}", options.texts.empty() ? "--ids" : "the text",
+                                   sentence.ids.size(), model.positions));
     }
   }
 }

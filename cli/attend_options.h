@@ -9,13 +9,18 @@
 #include <vector>
 
 #include "headwise/lens/attention_trace.h"
-#include "headwise/models/encoder_config.h"
 
 namespace headwise::cli {
 
+// What an encoder and a decoder have in common.
+struct ModelSizes {
+  Index layers = 0, heads = 0, hidden = 0, vocab = 0, positions = 0;
+};
+
 struct AttendOptions {
   std::string model;
-  std::vector<TokenSequence> sentences;
+  std::vector<TokenSequence> sentences;  // by --ids
+  std::vector<std::string> texts;        // by --text, or as words
   std::optional<Index> layer, head;
   std::string save;
   std::string colour = "auto";
@@ -26,8 +31,11 @@ struct AttendOptions {
 // Throws UsageError. Nothing is read from disk.
 AttendOptions parse_attend(std::span<const std::string> arguments);
 
+// Throws UsageError when there is a text: a model that reads words needs a tokenizer.
+void refuse_texts(const AttendOptions& options);
+
 // What only the model's sizes tell: layer, head, ids, lengths. Throws UsageError.
-void check_against_model(const AttendOptions& options, const EncoderConfig& config);
+void check_against_model(const AttendOptions& options, const ModelSizes& model);
 
 const char* attend_help();
 

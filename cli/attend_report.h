@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/attend_options.h"
 #include "cli/terminal.h"
 #include "headwise/lens/attention_trace.h"
 #include "headwise/lens/head_summary.h"
@@ -16,7 +17,7 @@
 namespace headwise::cli {
 
 struct AttendReport {
-  EncoderConfig model;
+  ModelSizes model;
   const AttentionTrace* trace = nullptr;
   Index path_layer = 0;
   std::vector<ShapeStep> path;            // of the first sentence through that layer

@@ -122,7 +122,7 @@ std::string head_table(const AttendReport& report) {
 }  // namespace
 
 std::string attend_text(const AttendReport& report, const Terminal& terminal) {
-  const EncoderConfig& model = report.model;
+  const ModelSizes& model = report.model;
   std::string text = fmt::format("{}: {} layers of {} heads, head_dim {}, hidden {}\n", printable(report.trace->model),
                                  model.layers, model.heads, model.hidden / model.heads, model.hidden);
   text += sentence_lines(*report.trace, terminal) + "\n" + path_table(report) + "\n" + head_table(report);

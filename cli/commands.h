@@ -22,10 +22,12 @@ struct Command {
 std::span<const Command> commands();
 
 std::string attend_command(std::span<const std::string> arguments, const CommandContext& context);
-std::string run_layer_command(std::span<const std::string> arguments, const CommandContext& context);
 std::string convert_command(std::span<const std::string> arguments, const CommandContext& context);
+std::string generate_command(std::span<const std::string> arguments, const CommandContext& context);
 std::string info_command(std::span<const std::string> arguments, const CommandContext& context);
 std::string inspect_command(std::span<const std::string> arguments, const CommandContext& context);
+std::string run_layer_command(std::span<const std::string> arguments, const CommandContext& context);
+std::string train_command(std::span<const std::string> arguments, const CommandContext& context);
 
 }  // namespace headwise::cli
 

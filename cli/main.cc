@@ -39,5 +39,6 @@ int main(int count, char** values) {
   }
   const std::vector<std::string> arguments(values + (count > 0 ? 1 : 0), values + count);
   return headwise::cli::run_command(arguments, std::cout, std::cerr,
-                                    {headwise::cli::detect_terminal(STDOUT_FILENO, variable), &interrupted});
+                                    {headwise::cli::detect_terminal(STDOUT_FILENO, variable), &interrupted,
+                                     headwise::cli::detect_terminal(STDERR_FILENO, variable)});
 }

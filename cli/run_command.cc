@@ -28,8 +28,8 @@ constexpr Command kCommands[] = {
     {"inspect", "what attention a file holds", inspect_command},
     {"convert", "a layer in another layout", convert_command},
     {"view", "a trace as a page", nullptr},
-    {"train", "a small model on a text", nullptr},
-    {"generate", "text from a trained model", nullptr},
+    {"train", "a small model on a text", train_command},
+    {"generate", "text from a trained model", generate_command},
     {"bench", "times of this machine", nullptr},
     {"info", "the version, and what it runs on here", info_command},
 };
@@ -39,6 +39,8 @@ std::string help() {
       "Examples:\n"
       "  headwise attend --model DIR --ids 101,1996,4937,102\n"
       "  headwise attend --model DIR --ids 101,1996,4937,102 --layer 0 --head 3\n"
+      "  headwise train --text book.txt --out book-model\n"
+      "  headwise generate book-model --prompt \"Call me\"\n"
       "  headwise info\n"
       "\n"
       "Usage: headwise COMMAND [OPTIONS]\n"
@@ -106,8 +108,10 @@ std::span<const Command> commands() { return kCommands; }
 int run_command(std::span<const std::string> arguments, std::ostream& out, std::ostream& err,
                 const CommandContext& context) {
   std::string who = "headwise";
+  CommandContext with_messages = context;
+  with_messages.messages = &err;
   try {
-    return write_results(results(arguments, who, context), who, out, err);
+    return write_results(results(arguments, who, with_messages), who, out, err);
   } catch (const UsageError& error) {
     err << who << ": " << error.what() << "\nTry '" << who << " --help'.\n";
   } catch (const Cancelled&) {

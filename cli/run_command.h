@@ -20,6 +20,8 @@ inline constexpr int kInterrupted = 130;
 struct CommandContext {
   Terminal terminal;                          // of `out`
   const std::atomic<bool>* cancel = nullptr;  // raised when the user interrupts
+  Terminal message_terminal{};                // of `err`
+  std::ostream* messages = nullptr;           // run_command sets it to `err`: progress, and nothing that is a result
 };
 
 // Runs "headwise <arguments>" and gives its exit code. Results go to `out`, all at once and only when there was no

@@ -16,6 +16,7 @@ Terminal detect_terminal(int descriptor, const std::function<const char*(const c
   };
   Terminal terminal;
   if (::isatty(descriptor) == 0) return terminal;
+  terminal.lively = text("TERM") != "dumb";
   terminal.colour = text("NO_COLOR").empty() && !text("TERM").empty() && text("TERM") != "dumb";
   winsize size{};
   if (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {

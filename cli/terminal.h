@@ -10,6 +10,7 @@ namespace headwise::cli {
 struct Terminal {
   bool colour = false;  // 256 colours are understood and wanted
   int width = 100;      // columns
+  bool lively = false;  // a person looks at it: a line may be written over
 };
 
 // The file descriptor as it is, under NO_COLOR, TERM and COLORTERM as `variable` gives them (null: not set). Colours

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "headwise/io/closest_names.h"
 #include "headwise/io/file_error.h"
@@ -68,6 +69,13 @@ Index parse_count(std::string_view option, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
   throw UsageError(fmt::format("{} must be a whole number, got {}", option, quote_name(text)));
+}
+
+double parse_number(std::string_view option, std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value)) return value;
+  throw UsageError(fmt::format("{} must be a number, got {}", option, quote_name(text)));
 }
 
 std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view text) {

@@ -40,6 +40,8 @@ inline std::vector<std::string> take_paths(std::span<const std::string> given,
 
 // Whole numbers of an option's text. Throw UsageError "--layer must be a whole number, got 'x'".
 Index parse_count(std::string_view option, std::string_view text);
+// Throws UsageError "--clip must be a number, got 'x'"; infinities and NaN are none.
+double parse_number(std::string_view option, std::string_view text);
 // Comma-separated.
 std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view text);
 

@@ -15,7 +15,8 @@ ConfigFile::ConfigFile(const std::string& path, std::string_view text) : path_(p
 }
 
 void ConfigFile::check_object() const {
-  if (!json_.is_object()) fail("must be an object, got a " + std::string(json_.type_name()));
+  if (json_.is_object()) return;
+  fail("must be an object, got " + std::string(json_.is_array() ? "an " : "a ") + json_.type_name());
 }
 
 void ConfigFile::fail(const std::string& reason) const { throw FileError(path_, reason); }

@@ -45,6 +45,7 @@ nlohmann::ordered_json training_json(const TrainingConfig& config) {
           {"eps", config.adamw.eps},
           {"weight_decay", config.adamw.weight_decay},
           {"clip", config.clip},
+          {"evaluate_every", config.evaluate_every},
           {"seed", std::to_string(config.seed)}};
 }
 
@@ -62,7 +63,9 @@ TrainingConfig training_config_of(const ConfigFile& json) {
   config.learning_rate.steps = json.size("steps");
   config.learning_rate.highest = json.number("learning_rate");
   config.learning_rate.last = json.number("last_learning_rate");
-  config.learning_rate.warm_up = json.number("warm_up") == 0 ? 0 : json.size("warm_up");
+  const auto count_from_0 = [&](const char* key) { return json.number(key) == 0 ? 0 : json.size(key); };
+  config.learning_rate.warm_up = count_from_0("warm_up");
+  config.evaluate_every = count_from_0("evaluate_every");
   config.adamw.beta1 = json.number("beta1");
   config.adamw.beta2 = json.number("beta2");
   config.adamw.eps = json.number("eps");

@@ -17,6 +17,8 @@ struct AdamwConfig {
   double beta1 = 0.9, beta2 = 0.999;  // in [0, 1)
   double eps = 1e-8;
   double weight_decay = 0.1;  // of matrices and embeddings; vectors (norms, biases) do not decay
+
+  bool operator==(const AdamwConfig&) const = default;
 };
 
 template <class T>

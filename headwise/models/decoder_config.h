@@ -22,6 +22,7 @@ struct DecoderConfig {
   double dropout = 0;               // of embeddings, attention weights and residual branches, in training
   double layer_norm_eps = 1e-5;
 
+  bool operator==(const DecoderConfig&) const = default;
   Index feed_forward() const { return intermediate == 0 ? 4 * hidden : intermediate; }
 };
 

@@ -13,6 +13,7 @@ struct LearningRate {
   Index warm_up = 100;  // steps of the rise
   Index steps = 2000;   // where the cosine ends
 
+  bool operator==(const LearningRate&) const = default;
   // At step n, counted from 0, as nanoGPT has it: highest * (n + 1) / (warm_up + 1) during the rise; `last` from
   // `steps` on. The same bits on every machine.
   double at(Index step) const;

@@ -66,6 +66,8 @@ void check_config(const TrainingConfig& config) {
   check("last_learning_rate", rate.last, rate.last >= 0 && rate.last <= rate.highest, "in 0..learning_rate");
   check("warm_up", static_cast<double>(rate.warm_up), rate.warm_up >= 0 && rate.warm_up < rate.steps,
         "in 0..steps - 1");
+  const auto every = static_cast<double>(config.evaluate_every);
+  check("evaluate_every", every, every >= 0, ">= 0");
   check("clip", config.clip, config.clip == 0 || positive(config.clip), "a finite number >= 0");
 }
 
@@ -87,6 +89,12 @@ Training::Training(DecoderConfig decoder, const TrainingConfig& config, std::str
   ids_ = Tensor<std::int64_t, 2>(Shape<2>{config.batch, context});
   targets_ = Tensor<std::int64_t, 2>(ids_.shape());
   decoder_.initialize(config.seed);
+}
+
+bool Training::evaluation_due() const {
+  const Index every = config_.evaluate_every;
+  if (!is_done() && (every == 0 || steps_done() % every != 0)) return false;
+  return evaluations_.empty() || evaluations_.back().step != steps_done();
 }
 
 void Training::fill_batch() {

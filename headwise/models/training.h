@@ -21,6 +21,10 @@ struct TrainingConfig {
   AdamwConfig adamw{.beta2 = 0.99};
   double clip = 1;         // largest gradient norm; 0: none
   std::uint64_t seed = 0;  // of weights, batches and dropout
+  // Evaluations come before step 0 and after every so many steps; 0: only when all steps are done.
+  Index evaluate_every = 500;
+
+  bool operator==(const TrainingConfig&) const = default;
 };
 
 // Throws ArgumentError "training: ...".
@@ -50,6 +54,10 @@ class Training {
   const std::vector<Evaluation>& evaluations() const { return evaluations_; }
   Index steps_done() const { return static_cast<Index>(losses_.size()); }
   Index tokens_per_step() const { return config_.batch * decoder_.config().positions; }
+
+  bool is_done() const { return steps_done() == config_.learning_rate.steps; }
+  // Whether an evaluation belongs here and is not there yet.
+  bool evaluation_due() const;
 
   // One step; gives the loss of its batch. Throws StateError when that is not finite: the weights are then those before
   // the step.

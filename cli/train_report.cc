@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/train_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "cli/line_chart.h"
+#include "cli/text_table.h"
+#include "cli/train_progress.h"
+#include "headwise/io/utf8.h"
+
+namespace headwise::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// 806,656
+std::string grouped(Index number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+// The validation losses of one head count.
+struct HeadLosses {
+  std::vector<double> losses;
+
+  double mean() const {
+    double sum = 0;
+    for (const double loss : losses) sum += loss;
+    return sum / static_cast<double>(losses.size());
+  }
+  // The standard deviation of a sample; 0 of a single value.
+  double spread() const {
+    if (losses.size() < 2) return 0;
+    double squares = 0;
+    for (const double loss : losses) squares += (loss - mean()) * (loss - mean());
+    return std::sqrt(squares / static_cast<double>(losses.size() - 1));
+  }
+  double lowest() const { return *std::min_element(losses.begin(), losses.end()); }
+  double highest() const { return *std::max_element(losses.begin(), losses.end()); }
+};
+
+std::map<Index, HeadLosses> by_heads(std::span<const TrainResult> results) {
+  std::map<Index, HeadLosses> groups;
+  for (const TrainResult& result : results) groups[result.decoder.heads].losses.push_back(result.validation_loss);
+  return groups;
+}
+
+Json model_json(const TrainResult& result) {
+  const DecoderConfig& decoder = result.decoder;
+  return {{"layers", decoder.layers},         {"heads", decoder.heads},
+          {"hidden", decoder.hidden},         {"context", decoder.positions},
+          {"parameters", result.parameters},  {"tokenizer", "bytes"},
+          {"vocab", decoder.vocab}};
+}
+
+Json run_json(const TrainResult& result) {
+  Json evaluations = Json::array();
+  for (const Evaluation& evaluation : result.evaluations) {
+    evaluations.push_back({{"step", evaluation.step}, {"loss", evaluation.loss}});
+  }
+  return {{"folder", result.folder},
+          {"model", model_json(result)},
+          {"seed", result.training.seed},
+          {"steps", result.training.learning_rate.steps},
+          {"batch", result.training.batch},
+          {"train_loss", result.train_loss},
+          {"validation_loss", result.validation_loss},
+          {"evaluations", std::move(evaluations)},
+          {"steps_now", result.steps},
+          {"seconds", result.seconds},
+          {"tokens_per_second", result.tokens_per_second}};
+}
+
+Json document_of(Json more) {
+  Json document{{"schema", 1}, {"command", "train"}, {"version", HEADWISE_VERSION}};
+  document.update(more);
+  return document;
+}
+
+std::string line_of(const Json& document) { return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+}  // namespace
+
+std::string train_text(const TrainResult& result) {
+  const DecoderConfig& decoder = result.decoder;
+  const std::string folder = printable(result.folder);
+  std::string text = fmt::format("{}: {} layers of {} heads, hidden {}, context {}, {} parameters\n", folder,
+                                 decoder.layers, decoder.heads, decoder.hidden, decoder.positions,
+                                 grouped(result.parameters));
+  text += fmt::format("  text        {} bytes, of which {} different ones are the vocabulary\n",
+                      grouped(result.text_bytes), decoder.vocab);
+  text += fmt::format("  steps       {} of {} sequences", result.training.learning_rate.steps, result.training.batch);
+  if (result.steps > 0) {
+    text += fmt::format(", {} of them now in {}: {} tokens/s", result.steps, clock_text(result.seconds),
+                        grouped(std::llround(result.tokens_per_second)));
+  }
+  text += fmt::format("\n  loss        {:.4f} in training (its last steps), {:.4f} in validation; nats per byte\n",
+                      result.train_loss, result.validation_loss);
+  text += "  files       config.json, model.safetensors, checkpoint.safetensors, curve.csv, curve.svg\n";
+  return text + fmt::format("Next: headwise generate {}\n", folder);
+}
+
+std::string train_json(const TrainResult& result) { return line_of(document_of(run_json(result))); }
+
+std::string compare_text(const std::string& folder, std::span<const TrainResult> results) {
+  const TrainResult& first = results.front();
+  const auto groups = by_heads(results);
+  std::vector<std::vector<std::string>> rows{{"heads", "head_dim", "seeds", "mean", "spread", "lowest", "highest"}};
+  for (const auto& [heads, group] : groups) {
+    rows.push_back({std::to_string(heads), std::to_string(first.decoder.hidden / heads),
+                    std::to_string(group.losses.size()), fmt::format("{:.4f}", group.mean()),
+                    fmt::format("{:.4f}", group.spread()), fmt::format("{:.4f}", group.lowest()),
+                    fmt::format("{:.4f}", group.highest())});
+  }
+  const std::vector<Align> columns(rows[0].size(), Align::kRight);
+  return fmt::format("Validation loss by the number of heads, nats per byte; {} parameters each:\n",
+                     grouped(first.parameters)) +
+         text_table(columns, rows) +
+         fmt::format("{}: losses.csv, losses.json, losses.svg, and a folder for each model\n", printable(folder));
+}
+
+std::string compare_json(const std::string& folder, std::span<const TrainResult> results) {
+  Json runs = Json::array(), groups = Json::array();
+  for (const TrainResult& result : results) runs.push_back(run_json(result));
+  for (const auto& [heads, group] : by_heads(results)) {
+    groups.push_back({{"heads", heads},
+                      {"mean", group.mean()},
+                      {"spread", group.spread()},
+                      {"lowest", group.lowest()},
+                      {"highest", group.highest()}});
+  }
+  return line_of(document_of({{"folder", folder},
+                              {"parameters", results.front().parameters},
+                              {"by_heads", std::move(groups)},
+                              {"runs", std::move(runs)}}));
+}
+
+std::string compare_csv(std::span<const TrainResult> results) {
+  std::string text = "heads,seed,train_loss,validation_loss\n";
+  for (const TrainResult& result : results) {
+    text += fmt::format("{},{},{},{}\n", result.decoder.heads, result.training.seed, result.train_loss,
+                        result.validation_loss);
+  }
+  return text;
+}
+
+std::string compare_svg(std::span<const TrainResult> results) {
+  ChartSeries means{"mean", {}, true, false}, single{"one model", {}, false, true};
+  for (const auto& [heads, group] : by_heads(results)) {
+    means.points.emplace_back(static_cast<double>(heads), group.mean());
+    for (const double loss : group.losses) single.points.emplace_back(static_cast<double>(heads), loss);
+  }
+  return line_chart_svg({"Loss against the number of heads, all models of one size", "heads",
+                         "validation loss, nats per byte", {means, single}, true});
+}
+
+}  // namespace headwise::cli
