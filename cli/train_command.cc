@@ -47,7 +47,7 @@ std::string train_one(const TrainOptions& options, const CommandContext& context
     training = std::make_unique<Training>(decoder, options.training, bytes);
   }
   const TrainResult result = run_training(*training, text, options.out, watch, context);
-  return options.json ? train_json(result) : train_text(result);
+  return options.json ? train_json(options.out, {&result, 1}) : train_text(result);
 }
 
 TrainResult train_one_of_several(const TrainOptions& options, const TrainingText& text, const std::string& label,
@@ -92,7 +92,7 @@ std::string train_several(const TrainOptions& options, const CommandContext& con
   }
   write_text(options.out + "/losses.csv", compare_csv(results));
   write_text(options.out + "/losses.svg", compare_svg(results));
-  const std::string json = compare_json(options.out, results);
+  const std::string json = train_json(options.out, results);
   write_text(options.out + "/losses.json", json);
   return options.json ? json : compare_text(options.out, results);
 }

@@ -24,7 +24,8 @@ constexpr const char* kHelp =
     "       headwise train --resume DIR [--text FILE]\n"
     "\n"
     "Trains a GPT-type decoder on the bytes of a text: the first nine tenths are trained on, the rest validates. DIR\n"
-    "gets config.json and model.safetensors (for generate, attend, inspect), checkpoint.safetensors (for --resume) and\n"
+    "gets config.json and model.safetensors (for generate, attend, inspect), checkpoint.safetensors (for --resume) "
+    "and\n"
     "the learning curve, curve.csv and curve.svg. A run that was interrupted and taken up again has the bits of one\n"
     "that was not, on any machine and any number of threads. With several heads or seeds a model is trained for each\n"
     "pair, all of one size, in a folder of its own, and their losses are compared.\n"
@@ -47,7 +48,9 @@ constexpr const char* kHelp =
     "  --learning-rate 1e-3    its highest value; then half a cosine down to\n"
     "  --last-learning-rate 1e-4\n"
     "  --warm-up N             steps of the rise; a twentieth of the steps\n"
-    "  --beta1 0.9, --beta2 0.99, --weight-decay 0.1    of AdamW\n"
+    "  --beta1 0.9             of AdamW, as are\n"
+    "  --beta2 0.99\n"
+    "  --weight-decay 0.1\n"
     "  --clip 1                largest norm of the gradient; 0: none\n"
     "  --eval-every 500        steps between validations; 0: only at the end\n"
     "  --save-every 500        steps between checkpoints; 0: only at the end and on Ctrl-C\n"
@@ -61,9 +64,9 @@ struct Settings {
   bool bias = false, untied = false;
 };
 
-constexpr const char* kSettings[] = {"--heads",         "--width",   "--depth",  "--context",
-                                     "--dropout",       "--steps",   "--batch",  "--seed",
-                                     "--seeds",         "--warm-up", "--beta1",  "--beta2",
+constexpr const char* kSettings[] = {"--heads",         "--width",   "--depth",      "--context",
+                                     "--dropout",       "--steps",   "--batch",      "--seed",
+                                     "--seeds",         "--warm-up", "--beta1",      "--beta2",
                                      "--learning-rate", "--clip",    "--eval-every", "--last-learning-rate",
                                      "--weight-decay"};
 

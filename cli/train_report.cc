@@ -53,10 +53,8 @@ std::map<Index, HeadLosses> by_heads(std::span<const TrainResult> results) {
 
 Json model_json(const TrainResult& result) {
   const DecoderConfig& decoder = result.decoder;
-  return {{"layers", decoder.layers},         {"heads", decoder.heads},
-          {"hidden", decoder.hidden},         {"context", decoder.positions},
-          {"parameters", result.parameters},  {"tokenizer", "bytes"},
-          {"vocab", decoder.vocab}};
+  return {{"layers", decoder.layers},     {"heads", decoder.heads}, {"hidden", decoder.hidden},
+          {"context", decoder.positions}, {"tokenizer", "bytes"},   {"vocab", decoder.vocab}};
 }
 
 Json run_json(const TrainResult& result) {
@@ -77,22 +75,14 @@ Json run_json(const TrainResult& result) {
           {"tokens_per_second", result.tokens_per_second}};
 }
 
-Json document_of(Json more) {
-  Json document{{"schema", 1}, {"command", "train"}, {"version", HEADWISE_VERSION}};
-  document.update(more);
-  return document;
-}
-
-std::string line_of(const Json& document) { return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
 }  // namespace
 
 std::string train_text(const TrainResult& result) {
   const DecoderConfig& decoder = result.decoder;
   const std::string folder = printable(result.folder);
-  std::string text = fmt::format("{}: {} layers of {} heads, hidden {}, context {}, {} parameters\n", folder,
-                                 decoder.layers, decoder.heads, decoder.hidden, decoder.positions,
-                                 grouped(result.parameters));
+  std::string text =
+      fmt::format("{}: {} layers of {} heads, hidden {}, context {}, {} parameters\n", folder, decoder.layers,
+                  decoder.heads, decoder.hidden, decoder.positions, grouped(result.parameters));
   text += fmt::format("  text        {} bytes, of which {} different ones are the vocabulary\n",
                       grouped(result.text_bytes), decoder.vocab);
   text += fmt::format("  steps       {} of {} sequences", result.training.learning_rate.steps, result.training.batch);
@@ -105,8 +95,6 @@ std::string train_text(const TrainResult& result) {
   text += "  files       config.json, model.safetensors, checkpoint.safetensors, curve.csv, curve.svg\n";
   return text + fmt::format("Next: headwise generate {}\n", folder);
 }
-
-std::string train_json(const TrainResult& result) { return line_of(document_of(run_json(result))); }
 
 std::string compare_text(const std::string& folder, std::span<const TrainResult> results) {
   const TrainResult& first = results.front();
@@ -125,7 +113,7 @@ std::string compare_text(const std::string& folder, std::span<const TrainResult>
          fmt::format("{}: losses.csv, losses.json, losses.svg, and a folder for each model\n", printable(folder));
 }
 
-std::string compare_json(const std::string& folder, std::span<const TrainResult> results) {
+std::string train_json(const std::string& folder, std::span<const TrainResult> results) {
   Json runs = Json::array(), groups = Json::array();
   for (const TrainResult& result : results) runs.push_back(run_json(result));
   for (const auto& [heads, group] : by_heads(results)) {
@@ -135,10 +123,16 @@ std::string compare_json(const std::string& folder, std::span<const TrainResult>
                       {"lowest", group.lowest()},
                       {"highest", group.highest()}});
   }
-  return line_of(document_of({{"folder", folder},
-                              {"parameters", results.front().parameters},
-                              {"by_heads", std::move(groups)},
-                              {"runs", std::move(runs)}}));
+  const Json document{{"schema", 1},
+                      {"command", "train"},
+                      {"version", HEADWISE_VERSION},
+                      {"folder", folder},
+                      {"parameters", results.front().parameters},
+                      {"text_bytes", results.front().text_bytes},
+                      {"by_heads", std::move(groups)},
+                      {"runs", std::move(runs)}};
+  // The name of a folder need not be UTF-8.
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string compare_csv(std::span<const TrainResult> results) {
@@ -156,8 +150,11 @@ std::string compare_svg(std::span<const TrainResult> results) {
     means.points.emplace_back(static_cast<double>(heads), group.mean());
     for (const double loss : group.losses) single.points.emplace_back(static_cast<double>(heads), loss);
   }
-  return line_chart_svg({"Loss against the number of heads, all models of one size", "heads",
-                         "validation loss, nats per byte", {means, single}, true});
+  return line_chart_svg({"Loss against the number of heads, all models of one size",
+                         "heads",
+                         "validation loss, nats per byte",
+                         {means, single},
+                         true});
 }
 
 }  // namespace headwise::cli

@@ -10,15 +10,15 @@
 
 namespace headwise::cli {
 
+// One model.
 std::string train_text(const TrainResult& result);
-// Schema 1, one line.
-std::string train_json(const TrainResult& result);
-
 // Several models of one size: validation losses by head count, over the seeds.
 std::string compare_text(const std::string& folder, std::span<const TrainResult> results);
-std::string compare_json(const std::string& folder, std::span<const TrainResult> results);
 std::string compare_csv(std::span<const TrainResult> results);
 std::string compare_svg(std::span<const TrainResult> results);
+
+// Schema 1, one line, for one model or several.
+std::string train_json(const std::string& folder, std::span<const TrainResult> results);
 
 }  // namespace headwise::cli
 

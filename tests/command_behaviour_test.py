@@ -109,6 +109,13 @@ def documents(program, files):
         "convert": [[layer, files / "out", "--to", "qkv"], [model, files / "out", "--to", "book", "--layer", "1"]],
         "attend": [ids, [*ids, "--ids", "3", "--layer", "1", "--head", "0"]],
     }
+    text = files / "text.txt"
+    text.write_text("she sells sea shells. " * 20)
+    tiny = ["--text", text, "--depth", 1, "--width", 16, "--context", 8, "--batch", 2, "--steps", 3]
+    calls["train"] = [
+        [*tiny, "--out", files / "one", "--heads", 2],
+        [*tiny, "--out", files / "several", "--heads", "1,2", "--seeds", 2],
+    ]
     return {name: [run(program, name, *call, "--json") for call in forms] for name, forms in calls.items()}
 
 

@@ -4,7 +4,12 @@
 import importlib.util
 from pathlib import Path
 
-NEED_TORCH = {"checkpoint_families_torch_test.py", "minilm_torch_test.py", "torch_reference_test.py"}
+NEED_TORCH = {
+    "checkpoint_families_torch_test.py",
+    "decoder_torch_test.py",
+    "minilm_torch_test.py",
+    "torch_reference_test.py",
+}
 MISSING = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
 _not_run = []
 

@@ -105,6 +105,22 @@ Flag<A> copy_panel(const Matrix<T>& source, Index first, Index count, Index widt
   return bad;
 }
 
+// One sliver of rows that lie side by side: element (row, k) at from[k * stride + row].
+template <class T, class A>
+Flag<A> copy_sliver(const T* from, Index stride, Index count, Index depth, A factor, A* to, Index width) {
+  Flag<A> bad = 0;
+  for (Index k = 0; k < depth; ++k) {
+    const T* column = from + k * stride;
+    A* out = to + k * width;
+    for (Index r = 0; r < count; ++r) {
+      const A value = widen<A>(column[r]) * factor;
+      bad |= not_finite(value);
+      out[r] = value;
+    }
+  }
+  return bad;
+}
+
 // Columns [count, width) of a panel.
 template <class A>
 void clear_columns(A* panel, Index depth, Index count, Index width) {
@@ -136,8 +152,11 @@ bool pack_slivers(const Matrix<T>& source, Index tile_rows, A factor, A* slivers
     const Index at = first_row + row, within = at % tile_rows;
     const Index count = std::min(tile_rows - within, source.rows - row);
     A* sliver = slivers + (at - within) * source.columns;
-    bad |= transpose(source.data + row * source.row_stride, source.row_stride, source.column_stride, count,
-                     source.columns, factor, sliver + within, tile_rows);
+    const T* from = source.data + row * source.row_stride;
+    bad |= source.row_stride == 1
+               ? copy_sliver(from, source.column_stride, count, source.columns, factor, sliver + within, tile_rows)
+               : transpose(from, source.row_stride, source.column_stride, count, source.columns, factor,
+                           sliver + within, tile_rows);
     row += count;
     if (row == source.rows) clear_columns(sliver, source.columns, within + count, tile_rows);
   }

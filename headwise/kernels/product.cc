@@ -13,8 +13,10 @@
 namespace headwise {
 namespace {
 
-// Rows of one task: its slivers of one depth block (192 x 256 floats, 192 KiB) stay in the second-level cache.
+// Rows of one task at most: its slivers of one depth block (192 x 256 floats, 192 KiB) stay in the second-level cache.
 constexpr Index kRowsPerTask = 192;
+// A small product is cut finer, so that every worker has something to do. Multiples of every tile's rows.
+constexpr Index kFewestRows = 48;
 // Columns of one task, in panels: totals of 192 x 256 floats beside the slivers.
 constexpr Index kPanelsPerTask = 8;
 
@@ -31,8 +33,13 @@ class ProductCall {
         blocks_(ceil_div(depth_, kLinearBlock)) {}
 
   void run() {
-    const Index row_tasks = ceil_div(product_.left.rows, kRowsPerTask);
     const Index column_tasks = ceil_div(layout_.panels(), kPanelsPerTask);
+    const Index workers = (execution_.executor != nullptr ? *execution_.executor : threads()).workers();
+    while (workers > 1 && task_rows_ > kFewestRows &&
+           ceil_div(product_.left.rows, task_rows_) * column_tasks < 2 * workers) {
+      task_rows_ /= 2;
+    }
+    const Index row_tasks = ceil_div(product_.left.rows, task_rows_);
     if (row_tasks == 0 || column_tasks == 0) return;
     ScratchFrame frame;
     if (row_tasks > 1) pack_right(frame);
@@ -70,8 +77,8 @@ class ProductCall {
   void run_task(Index row_task, Index column_task) const {
     if (execution_.cancelled()) throw Cancelled();
     ScratchFrame frame;
-    const Index first_row = row_task * kRowsPerTask, first_panel = column_task * kPanelsPerTask;
-    const Index rows = std::min(kRowsPerTask, product_.left.rows - first_row);
+    const Index first_row = row_task * task_rows_, first_panel = column_task * kPanelsPerTask;
+    const Index rows = std::min(task_rows_, product_.left.rows - first_row);
     const Index panels = std::min(kPanelsPerTask, layout_.panels() - first_panel);
     const PanelLayout layout{std::min(panels * layout_.width, product_.right.columns - first_panel * layout_.width),
                              layout_.width};
@@ -100,16 +107,30 @@ class ProductCall {
   }
 
   void store(const ProductBlock<A>& block, Index first_row, Index first_column) const {
+    const Index step = product_.out_column_stride;
     for (Index r = 0; r < block.rows; ++r) {
-      const A* from = block.total + r * block.stride;
-      A* to = product_.out + (first_row + r) * product_.out_row_stride + first_column * product_.out_column_stride;
-      const Index step = product_.out_column_stride;
-      const A* bias = product_.bias == nullptr ? nullptr : product_.bias + first_column * product_.bias_stride;
-      for (Index n = 0; n < block.layout.columns; ++n) {
-        A value = from[n];
-        if (bias != nullptr) value = value + bias[n * product_.bias_stride];
-        to[n * step] = product_.add ? to[n * step] + value : value;
+      A* total = block.total + r * block.stride;
+      A* to = product_.out + (first_row + r) * product_.out_row_stride + first_column * step;
+      if (product_.bias != nullptr) add_bias(total, first_column, block.layout.columns);
+      if (step == 1) {
+        store_row(total, to, block.layout.columns);
+      } else {
+        for (Index n = 0; n < block.layout.columns; ++n)
+          to[n * step] = product_.add ? to[n * step] + total[n] : total[n];
       }
+    }
+  }
+
+  void add_bias(A* total, Index first_column, Index columns) const {
+    const A* bias = product_.bias + first_column * product_.bias_stride;
+    for (Index n = 0; n < columns; ++n) total[n] = total[n] + bias[n * product_.bias_stride];
+  }
+
+  void store_row(const A* total, A* to, Index columns) const {
+    if (product_.add) {
+      for (Index n = 0; n < columns; ++n) to[n] = to[n] + total[n];
+    } else {
+      std::copy_n(total, columns, to);
     }
   }
 
@@ -119,6 +140,7 @@ class ProductCall {
   TileShape tile_;
   PanelLayout layout_;
   Index depth_, blocks_;
+  Index task_rows_ = kRowsPerTask;
   A* packed_ = nullptr;
 };
 

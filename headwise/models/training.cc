@@ -9,6 +9,7 @@
 #include "headwise/layers/attention_config.h"
 #include "headwise/models/random_streams.h"
 #include "headwise/tensor/errors.h"
+#include "headwise/tensor/shape_check.h"
 
 namespace headwise {
 namespace {
@@ -44,8 +45,8 @@ Index scaled(std::uint64_t word, Index count) {
 }
 
 // One sequence and what follows each of its tokens.
-void copy_sequence(const std::vector<std::uint8_t>& tokens, Index first, Index row, Tensor<std::int64_t, 2>& ids,
-                   Tensor<std::int64_t, 2>& targets) {
+void copy_sequence(const std::vector<std::uint8_t>& tokens, Index first, Index row, TensorView<std::int64_t, 2> ids,
+                   TensorView<std::int64_t, 2> targets) {
   for (Index i = 0; i < ids.size(1); ++i) {
     ids(row, i) = tokens[first + i];
     targets(row, i) = tokens[first + i + 1];
@@ -97,17 +98,19 @@ bool Training::evaluation_due() const {
   return evaluations_.empty() || evaluations_.back().step != steps_done();
 }
 
-void Training::fill_batch() {
-  const Index context = ids_.size(1);
+void Training::draw_batch(Index step, TensorView<std::int64_t, 2> ids, TensorView<std::int64_t, 2> targets) const {
+  const Axis batch{"batch", config_.batch}, context{"positions", ids_.size(1)};
+  check_shape("training", "ids", ids, {batch, context});
+  check_shape("training", "targets", targets, {batch, context});
   for (Index row = 0; row < config_.batch; ++row) {
-    const auto words = draw_from(RandomStream::kBatches, config_.seed, static_cast<std::uint64_t>(steps_done()),
+    const auto words = draw_from(RandomStream::kBatches, config_.seed, static_cast<std::uint64_t>(step),
                                  static_cast<std::uint32_t>(row));
-    copy_sequence(tokens_, scaled(wide_word(words), split_ - context), row, ids_, targets_);
+    copy_sequence(tokens_, scaled(wide_word(words), split_ - ids_.size(1)), row, ids, targets);
   }
 }
 
 double Training::step(const Execution& execution) {
-  fill_batch();
+  draw_batch(steps_done(), ids_.view(), targets_.view());
   decoder_.zero_grad();
   const DecoderDropout dropout{true, config_.seed, static_cast<std::uint64_t>(steps_done())};
   const double loss = decoder_.loss_and_gradients(ids_.cview(), targets_.cview(), dropout, activations_, execution);
@@ -129,7 +132,9 @@ double Training::evaluate(const Execution& execution) {
   for (Index first = 0; first < count; first += kEvaluationBatch) {
     const Index rows = std::min(kEvaluationBatch, count - first);
     Tensor<std::int64_t, 2> ids(Shape<2>{rows, context}), targets(Shape<2>{rows, context});
-    for (Index row = 0; row < rows; ++row) copy_sequence(tokens_, split_ + (first + row) * context, row, ids, targets);
+    for (Index row = 0; row < rows; ++row) {
+      copy_sequence(tokens_, split_ + (first + row) * context, row, ids.view(), targets.view());
+    }
     sum += decoder_.loss(ids.cview(), targets.cview(), evaluation_room_, execution) * static_cast<double>(rows);
     if (execution.cancelled()) throw Cancelled();
   }

@@ -59,6 +59,9 @@ class Training {
   // Whether an evaluation belongs here and is not there yet.
   bool evaluation_due() const;
 
+  // What step number `step` learns from: ids and targets, (batch, positions) each, overwritten.
+  void draw_batch(Index step, TensorView<std::int64_t, 2> ids, TensorView<std::int64_t, 2> targets) const;
+
   // One step; gives the loss of its batch. Throws StateError when that is not finite: the weights are then those before
   // the step.
   double step(const Execution& execution = {});
@@ -69,8 +72,6 @@ class Training {
   void resume(std::vector<double> losses, std::vector<Evaluation> evaluations);
 
  private:
-  void fill_batch();
-
   TrainingConfig config_;
   ByteVocabulary vocabulary_;
   std::vector<std::uint8_t> tokens_;

@@ -105,6 +105,60 @@ class KvCache:
     @property
     def nbytes(self) -> int: ...
 
+class Decoder32:
+    def __init__(
+        self,
+        layers: int,
+        hidden: int,
+        heads: int,
+        vocab: int,
+        positions: int,
+        bias: bool,
+        tied: bool,
+        activation: str,
+        /,
+    ) -> None: ...
+    def load(self, values: dict[str, NDArray[Any]], /) -> None: ...
+    def logits(self, ids: object, /) -> NDArray[Any]: ...
+    def loss_and_gradients(self, ids: object, targets: object, /) -> tuple[float, dict[str, NDArray[Any]]]: ...
+
+class Decoder64:
+    def __init__(
+        self,
+        layers: int,
+        hidden: int,
+        heads: int,
+        vocab: int,
+        positions: int,
+        bias: bool,
+        tied: bool,
+        activation: str,
+        /,
+    ) -> None: ...
+    def load(self, values: dict[str, NDArray[Any]], /) -> None: ...
+    def logits(self, ids: object, /) -> NDArray[Any]: ...
+    def loss_and_gradients(self, ids: object, targets: object, /) -> tuple[float, dict[str, NDArray[Any]]]: ...
+
+class Training:
+    def __init__(
+        self,
+        text: bytes,
+        layers: int,
+        hidden: int,
+        heads: int,
+        positions: int,
+        batch: int,
+        steps: int,
+        seed: int,
+        /,
+    ) -> None: ...
+    def step(self) -> float: ...
+    def evaluate(self) -> float: ...
+    def learning_rate(self, step: int, /) -> float: ...
+    def vocab(self) -> int: ...
+    def weights(self) -> dict[str, NDArray[Any]]: ...
+    def batch(self, step: int, /) -> tuple[NDArray[Any], NDArray[Any]]: ...
+
 class Encoder:
     def __init__(self, directory: str, /) -> None: ...
     def run(self, ids: object, lengths: object, /) -> tuple[NDArray[Any], NDArray[Any]]: ...
