@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A GPT-type decoder in torch with the parameters' names and shapes that headwise's has: the twin that it is compared with."""
+"""A GPT-type decoder in torch, with the names and shapes of headwise's parameters: its twin for comparisons."""
 
 import torch
 from torch import nn
