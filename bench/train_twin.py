@@ -8,6 +8,7 @@ import argparse
 import platform
 import statistics
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -61,15 +62,14 @@ def twin_evaluation(twin, text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", required=True)
+    parser.add_argument("--text", required=True, type=Path)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     headwise.set_num_threads(options.threads)
-    with open(options.text, "rb") as file:
-        text = file.read()
+    text = options.text.read_bytes()
     training = _headwise.Training(text, *SIZES.values(), BATCH, options.steps, options.seed)
     twin = DecoderTwin(**SIZES, vocab=training.vocab(), bias=False, tied=True)
     twin.load_state_dict({name: torch.from_numpy(value) for name, value in training.weights().items()})
@@ -96,9 +96,8 @@ def main():
     print(f"after:  validation loss headwise {training.evaluate():.4f}, torch {twin_evaluation(twin, text):.4f}")
     medians = {name: statistics.median(values) for name, values in rates.items()}
     for name, values in rates.items():
-        print(
-            f"{name:9} {medians[name]:8.0f} tokens/s (median of {len(values)}; {min(values):.0f} to {max(values):.0f})"
-        )
+        span = f"{min(values):.0f} to {max(values):.0f}"
+        print(f"{name:9} {medians[name]:8.0f} tokens/s (median of {len(values)} rounds; {span})")
     print(f"headwise / torch: {medians['headwise'] / medians['torch']:.2f}")
 
 

@@ -11,7 +11,7 @@ import repository
 from headwise import _headwise
 
 sys.path.insert(0, str(repository.ROOT / "bench"))
-from decoder_twin import DecoderTwin  # noqa: E402
+from decoder_twin import DecoderTwin
 
 SIZES = {"layers": 2, "hidden": 24, "heads": 3, "vocab": 31, "positions": 17}
 TYPES = {"float64": (torch.float64, _headwise.Decoder64, 1e-10), "float32": (torch.float32, _headwise.Decoder32, 1e-5)}

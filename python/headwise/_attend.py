@@ -134,7 +134,7 @@ def no_model_text(what):
 
 
 def reads_bytes(model):
-    """Whether the folder is one of `headwise train`, whose tokens are bytes. A file that is no such one is left to C++."""
+    """Whether the folder is one of `headwise train`, whose tokens are bytes."""
     try:
         return json.loads((Path(model) / "config.json").read_bytes())["tokenizer"] == "bytes"
     except (OSError, ValueError, KeyError, TypeError):
