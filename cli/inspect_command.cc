@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/text_table.h"
@@ -91,6 +93,24 @@ std::string parts_of(const AttentionSummary& layer) {
 
 std::string layer_name(const AttentionSummary& layer) { return layer.name.empty() ? "(the file)" : layer.name; }
 
+// Each reason once, with the layers that it keeps from being loaded.
+std::string problems_of(const AttentionInspection& inspection) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> problems;
+  for (const AttentionSummary& layer : inspection.layers) {
+    if (layer.problem.empty()) continue;
+    const auto same = [&](const auto& one) { return one.first == layer.problem; };
+    auto known = std::find_if(problems.begin(), problems.end(), same);
+    if (known == problems.end()) known = problems.insert(known, {layer.problem, {}});
+    known->second.push_back(layer_name(layer));
+  }
+  std::string text;
+  for (const auto& [problem, layers] : problems) {
+    const std::string more = layers.size() > 1 ? fmt::format(" and {} more", layers.size() - 1) : "";
+    text += fmt::format("  {}{}: {}\n", layers.front(), more, problem);
+  }
+  return text.empty() ? text : "Cannot be loaded as they are:\n" + text;
+}
+
 std::string inspection_text(const AttentionInspection& inspection) {
   const std::string files = inspection.files == 1 ? "" : fmt::format(" ({} files)", inspection.files);
   if (inspection.layers.empty()) {
@@ -99,14 +119,12 @@ std::string inspection_text(const AttentionInspection& inspection) {
   }
   std::vector<std::vector<std::string>> rows{{"layer", "name", "family", "layout", "heads", "kv_heads", "head_dim",
                                               "d_in", "d_out", "causal", "biases", "dtype", "parameters"}};
-  std::string problems;
   for (const AttentionSummary& layer : inspection.layers) {
     rows.push_back({layer.number ? std::to_string(*layer.number) : "-", layer_name(layer),
                     fmt::format("{}", fmt::join(layer.families, " | ")), layer.layout.value_or("?"),
                     text_of(layer.heads), text_of(layer.kv_heads), text_of(layer.head_dim), text_of(layer.d_in),
                     text_of(layer.d_out), text_of(layer.causal), parts_of(layer), layer.dtype,
                     text_of(layer.parameters)});
-    if (!layer.problem.empty()) problems += fmt::format("  {}: {}\n", layer_name(layer), layer.problem);
   }
   constexpr Align kL = Align::kLeft, kR = Align::kRight;
   const Align columns[] = {kR, kL, kL, kL, kR, kR, kR, kR, kR, kL, kL, kL, kR};
@@ -114,7 +132,7 @@ std::string inspection_text(const AttentionInspection& inspection) {
   text += fmt::format("{} attention {}, {} of {} parameters\n", inspection.layers.size(),
                       inspection.layers.size() == 1 ? "layer" : "layers", inspection.attention_parameters,
                       inspection.parameters);
-  return problems.empty() ? text : text + "Cannot be loaded as they are:\n" + problems;
+  return text + problems_of(inspection);
 }
 
 }  // namespace

@@ -169,13 +169,18 @@ std::vector<AttentionReading> AttentionSource::readings(const AttentionPlace& pl
   throw FileError(set_.path(), fault.substr(set_.path().size() + 2));
 }
 
+void AttentionSource::check_served(const AttentionReading& reading) const {
+  if (!reading.rule->rotary) return;
+  throw FileError(set_.path(), fmt::format("attention of family {} turns queries and keys by their positions; this "
+                                           "version of headwise does not",
+                                           reading.family));
+}
+
 AttentionReading AttentionSource::reading(const AttentionPlace& place, const AttentionChoice& choice) const {
   std::vector<AttentionReading> left = readings(place, choice);
   if (left.size() == 1) {
-    if (!left.front().rule->rotary) return std::move(left.front());
-    throw FileError(set_.path(), fmt::format("{} is of family {}, which turns queries and keys by their positions; "
-                                             "this version of headwise does not",
-                                             layer_text(place), left.front().family));
+    check_served(left.front());
+    return std::move(left.front());
   }
   std::vector<const AttentionRule*> rules;
   rules.reserve(left.size());

@@ -74,7 +74,10 @@ AttentionSummary summarize(const AttentionSource& source, const AttentionPlace& 
   try {
     const std::vector<AttentionReading> readings = source.readings(place, {});
     describe(readings, summary);
-    if (readings.size() == 1) add_facts(source, readings.front(), summary);
+    if (readings.size() == 1) {
+      add_facts(source, readings.front(), summary);
+      source.check_served(readings.front());
+    }
   } catch (const std::exception& error) {
     summary.problem = error.what();
     if (!summary.families.empty()) return summary;

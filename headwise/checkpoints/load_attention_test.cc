@@ -129,6 +129,14 @@ TEST_F(LoadAttention, NamesOfSeveralFamiliesAreNeverGuessed) {
       "of: llama, vit, separate (layout separate)");
 }
 
+TEST_F(LoadAttention, AFamilyThatTurnsByPositionIsRefused) {
+  write(proj_layer("model.layers.0.self_attn.", 4, 2),
+        R"({"model_type": "mistral", "num_attention_heads": 2, "num_key_value_heads": 1})");
+  EXPECT_EQ(refusal(),
+            "model.safetensors: attention of family mistral turns queries and keys by their positions; this version of "
+            "headwise does not");
+}
+
 TEST_F(LoadAttention, AModelTypeThatNoRuleKnowsIsRefusedUnlessTheFamilyIsGiven) {
   write(proj_layer("h.0.attn.", 4, 4), R"({"model_type": "gptj", "n_head": 2})");
   EXPECT_EQ(
