@@ -8,7 +8,11 @@
 #include "headwise/runtime/isa.h"
 
 // A body that was not compiled is never asked for: has_isa() is false there.
-#if HWY_ARCH_X86
+#if HWY_ARCH_X86 && defined(HEADWISE_WITHOUT_AVX512)
+#define HEADWISE_FOR_ISA(isa, function) (static_cast<void>(isa), &N_AVX2::function)
+#elif HWY_ARCH_X86 && defined(HEADWISE_WITHOUT_AVX2)
+#define HEADWISE_FOR_ISA(isa, function) (static_cast<void>(isa), &N_AVX3::function)
+#elif HWY_ARCH_X86
 #define HEADWISE_FOR_ISA(isa, function) ((isa) == Isa::kAvx512 ? &N_AVX3::function : &N_AVX2::function)
 #elif HWY_ARCH_ARM_A64
 #define HEADWISE_FOR_ISA(isa, function) (static_cast<void>(isa), &N_NEON::function)

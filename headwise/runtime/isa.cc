@@ -19,6 +19,17 @@ constexpr int kNotForced = -1;
 constinit std::atomic<int> forced{kNotForced};
 
 #if defined(__x86_64__)
+#if defined(HEADWISE_WITHOUT_AVX2)
+constexpr bool kBuiltForAvx2 = false;
+#else
+constexpr bool kBuiltForAvx2 = true;
+#endif
+#if defined(HEADWISE_WITHOUT_AVX512)
+constexpr bool kBuiltForAvx512 = false;
+#else
+constexpr bool kBuiltForAvx512 = true;
+#endif
+
 // The two whose names clang 14's run-time support does not know.
 bool ask_for_f16c_and_lzcnt() {
   constexpr unsigned kFirstLeaf = 1, kExtendedLeaf = 0x80000001;
@@ -82,8 +93,8 @@ Isa parse_isa(std::string_view text) {
 
 bool has_isa(Isa isa) {
 #if defined(__x86_64__)
-  if (isa == Isa::kAvx512) return machine_has_avx512();
-  if (isa == Isa::kAvx2) return machine_has_avx2();
+  if (isa == Isa::kAvx512) return kBuiltForAvx512 && machine_has_avx512();
+  if (isa == Isa::kAvx2) return kBuiltForAvx2 && machine_has_avx2();
 #elif defined(__aarch64__)
   if (isa == Isa::kNeon) return true;  // part of the base architecture
 #endif

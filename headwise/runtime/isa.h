@@ -20,10 +20,10 @@ std::string_view isa_name(Isa isa);
 Isa parse_isa(std::string_view text);
 
 // avx512: F, BW, DQ, VL, CD and all of avx2. avx2: with FMA, BMI, BMI2, F16C, LZCNT, AES, PCLMUL. The operating
-// system must save their registers as well.
+// system must save their registers as well, and the library must have been built with that set (HEADWISE_X86_ISAS).
 bool has_isa(Isa isa);
 
-// What this machine has, best first.
+// What this machine and this build have, best first.
 std::vector<Isa> available_isas();
 Isa best_isa();
 

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a shared library exports: what its public headers declare, and nothing else. Every source of the library sees
+# those declarations first, with default visibility; all others are hidden by the preset of CMakeLists.txt. So no
+# header carries an export macro, and a new public header is exported because it is public.
+function(headwise_export_public_declarations target)
+  set(text "#pragma GCC visibility push(default)\n")
+  foreach(header ${ARGN})
+    string(APPEND text "#include \"${header}\"\n")
+  endforeach()
+  string(APPEND text "#pragma GCC visibility pop\n")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/public_declarations.h CONTENT "${text}" @ONLY)
+  target_compile_options(${target} PRIVATE -include ${PROJECT_BINARY_DIR}/public_declarations.h)
+endfunction()
