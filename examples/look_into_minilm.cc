@@ -43,7 +43,8 @@ void print_head(const headwise::AttentionTrace& trace, Index layer, Index head) 
     std::iota(keys.begin(), keys.end(), Index{0});
     std::sort(keys.begin(), keys.end(), [&](Index a, Index b) { return weights(query, a) > weights(query, b); });
     std::printf("%10s ->", tokens[query].c_str());
-    for (int rank = 0; rank < 3; ++rank) std::printf("  %s %.3f", tokens[keys[rank]].c_str(), weights(query, keys[rank]));
+    for (int rank = 0; rank < 3; ++rank)
+      std::printf("  %s %.3f", tokens[keys[rank]].c_str(), weights(query, keys[rank]));
     std::printf("\n");
   }
 }
@@ -51,10 +52,12 @@ void print_head(const headwise::AttentionTrace& trace, Index layer, Index head) 
 int run(const std::string& folder, Index layer, Index head) {
   const headwise::Encoder<float> encoder = headwise::load_encoder(folder);
   const std::vector<headwise::TokenSequence> sentences{tokens_of(
-      folder, {"[CLS]", "the", "animal", "did", "not", "cross", "the", "street", "because", "it", "was", "tired", "[SEP]"})};
+      folder,
+      {"[CLS]", "the", "animal", "did", "not", "cross", "the", "street", "because", "it", "was", "tired", "[SEP]"})};
   const headwise::AttentionTrace trace = headwise::trace_encoder(encoder, sentences);
   if (layer < 0 || layer >= trace.layers || head < 0 || head >= trace.heads) {
-    std::fprintf(stderr, "the model has layers 0..%ld and heads 0..%ld\n", long(trace.layers - 1), long(trace.heads - 1));
+    std::fprintf(stderr, "the model has layers 0..%ld and heads 0..%ld\n", long(trace.layers - 1),
+                 long(trace.heads - 1));
     return 2;
   }
   std::printf("layer %ld, head %ld of %ld: the three keys with most weight for each query\n", long(layer), long(head),

@@ -117,6 +117,16 @@ def test_every_include_goes_the_way_the_table_allows():
     assert [fault for path in sources for fault in faults(path, repository.text(path))] == []
 
 
+def test_the_umbrella_header_has_every_installed_header():
+    installed = {
+        path.as_posix()
+        for path in repository.files(".h")
+        if is_public(path.as_posix()) and path.as_posix() != "headwise/headwise.h"
+    }
+    included = re.findall(r'^#include "(.*)"$', repository.text("headwise/headwise.h"), re.MULTILINE)
+    assert included == sorted(installed)
+
+
 def test_every_room_is_in_the_table():
     rooms = {
         path.parts[1] for path in repository.files(".h", ".cc") if path.parts[0] == "headwise" and len(path.parts) > 2

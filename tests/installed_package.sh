@@ -88,7 +88,13 @@ pkg_config_builds() {
 # them belongs to the kernels' inside.
 exports_only_public_names() {
   nm -DC --defined-only "$outside/shared/lib/libheadwise.so" | cut -c18- >"$outside/names"
-  grep -q 'headwise::attention_forward' "$outside/names"
+  # Every function template that a header instantiates; the last word before the parenthesis is its name.
+  grep -rhE '^ *extern template [^(]*\(' "$outside/shared/include" | grep -v 'template class' |
+    sed -E 's/^([^(]*[ &>])?([a-z0-9_]+)\(.*/\2/' | sort -u >"$outside/functions"
+  [ "$(wc -l <"$outside/functions")" -gt 10 ]
+  while read -r name; do
+    grep -qE "headwise::$name<(float|double)>\\(" "$outside/names" || { echo "$name is not exported"; return 1; }
+  done <"$outside/functions"
   no_line -v '^. (headwise::|.* headwise::|(vtable|typeinfo|typeinfo name|VTT|guard variable) for (headwise|std)|std::|.* std::|.* __gnu_cxx)' "$outside/names"
   no_line 'N_AVX|N_NEON|canonical_|reference_|ThreadPool|ScratchFrame|fmt::|nlohmann::|hwy::' "$outside/names"
 }

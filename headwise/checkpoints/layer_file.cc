@@ -14,6 +14,7 @@
 #include "headwise/io/file_error.h"
 #include "headwise/io/safetensors.h"
 #include "headwise/tensor/errors.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -102,9 +103,9 @@ DType layer_file_dtype(const std::string& path) {
   return *dtype;
 }
 
-template void save_layer(const std::string&, AnyLayer<float>&);
-template void save_layer(const std::string&, AnyLayer<double>&);
-template AnyLayer<float> load_layer(const std::string&, const LayerFacts&);
-template AnyLayer<double> load_layer(const std::string&, const LayerFacts&);
+template HEADWISE_EXPORT void save_layer(const std::string&, AnyLayer<float>&);
+template HEADWISE_EXPORT void save_layer(const std::string&, AnyLayer<double>&);
+template HEADWISE_EXPORT AnyLayer<float> load_layer(const std::string&, const LayerFacts&);
+template HEADWISE_EXPORT AnyLayer<double> load_layer(const std::string&, const LayerFacts&);
 
 }  // namespace headwise

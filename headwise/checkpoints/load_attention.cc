@@ -13,6 +13,7 @@
 #include "headwise/checkpoints/widen.h"
 #include "headwise/io/file_error.h"
 #include "headwise/tensor/errors.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -104,7 +105,7 @@ DType attention_dtype(const std::string& path, const AttentionChoice& choice) {
   return DType::kFloat32;
 }
 
-template AnyLayer<float> load_attention(const std::string&, const AttentionChoice&, const LayerFacts&);
-template AnyLayer<double> load_attention(const std::string&, const AttentionChoice&, const LayerFacts&);
+template HEADWISE_EXPORT AnyLayer<float> load_attention(const std::string&, const AttentionChoice&, const LayerFacts&);
+template HEADWISE_EXPORT AnyLayer<double> load_attention(const std::string&, const AttentionChoice&, const LayerFacts&);
 
 }  // namespace headwise

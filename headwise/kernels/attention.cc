@@ -13,6 +13,7 @@
 #include "headwise/kernels/widened.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -105,10 +106,12 @@ void attention_backward(const AttentionProblem<T>& problem, TensorView<const T, 
   run_backward(problem, shape, grad_context, saved, gradients, execution, isa);
 }
 
-#define HEADWISE_ATTENTION(T)                                                                                    \
-  template void attention_forward(const AttentionProblem<T>&, const AttentionOutputs<T>&, const Execution&);     \
-  template void attention_backward(const AttentionProblem<T>&, TensorView<const T, 4>, const AttentionSaved<T>&, \
-                                   const AttentionGradients<T>&, const Execution&);
+#define HEADWISE_ATTENTION(T)                                                                              \
+  template HEADWISE_EXPORT void attention_forward(const AttentionProblem<T>&, const AttentionOutputs<T>&,  \
+                                                  const Execution&);                                       \
+  template HEADWISE_EXPORT void attention_backward(const AttentionProblem<T>&, TensorView<const T, 4>,     \
+                                                   const AttentionSaved<T>&, const AttentionGradients<T>&, \
+                                                   const Execution&);
 HEADWISE_ATTENTION(float)
 HEADWISE_ATTENTION(double)
 HEADWISE_ATTENTION(float16)

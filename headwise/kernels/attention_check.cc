@@ -9,6 +9,7 @@
 #include "headwise/kernels/blocks.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -154,8 +155,8 @@ void check_attention_outputs(std::string_view who, const AttentionShape& s, cons
   }
 }
 
-#define HEADWISE_ATTENTION_CHECK(T)                                                      \
-  template AttentionShape check_attention(std::string_view, const AttentionProblem<T>&); \
+#define HEADWISE_ATTENTION_CHECK(T)                                                                      \
+  template HEADWISE_EXPORT AttentionShape check_attention(std::string_view, const AttentionProblem<T>&); \
   template void check_attention_outputs(std::string_view, const AttentionShape&, const AttentionOutputs<T>&);
 HEADWISE_ATTENTION_CHECK(float)
 HEADWISE_ATTENTION_CHECK(double)

@@ -8,6 +8,7 @@
 #include "headwise/kernels/product.h"
 #include "headwise/runtime/scratch.h"
 #include "headwise/tensor/shape_check.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -101,11 +102,12 @@ void linear_backward_weight(TensorView<const T, 2> grad_out, TensorView<const T,
 }
 
 #define HEADWISE_LINEAR_INSTANCE(T)                                                                                    \
-  template void linear_forward(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<const T, 1>,                 \
-                               TensorView<T, 2>, const Execution&);                                                    \
-  template void linear_backward_x(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>, const Execution&); \
-  template void linear_backward_weight(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>,               \
-                                       TensorView<T, 1>, const Execution&);
+  template HEADWISE_EXPORT void linear_forward(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<const T, 1>, \
+                                               TensorView<T, 2>, const Execution&);                                    \
+  template HEADWISE_EXPORT void linear_backward_x(TensorView<const T, 2>, TensorView<const T, 2>, TensorView<T, 2>,    \
+                                                  const Execution&);                                                   \
+  template HEADWISE_EXPORT void linear_backward_weight(TensorView<const T, 2>, TensorView<const T, 2>,                 \
+                                                       TensorView<T, 2>, TensorView<T, 1>, const Execution&);
 HEADWISE_LINEAR_INSTANCE(float)
 HEADWISE_LINEAR_INSTANCE(double)
 #undef HEADWISE_LINEAR_INSTANCE

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "headwise/tensor/errors.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -62,11 +63,11 @@ void draw_gpt2(TorchGenerator& generator, std::span<T> weight) {
   generator.fill_normal(weight, 0.0, 0.02);
 }
 
-template void draw_torch_linear(TorchGenerator&, Index, std::span<float>, std::span<float>);
-template void draw_torch_linear(TorchGenerator&, Index, std::span<double>, std::span<double>);
-template void draw_xavier_uniform(TorchGenerator&, Index, Index, std::span<float>);
-template void draw_xavier_uniform(TorchGenerator&, Index, Index, std::span<double>);
-template void draw_gpt2(TorchGenerator&, std::span<float>);
-template void draw_gpt2(TorchGenerator&, std::span<double>);
+template HEADWISE_EXPORT void draw_torch_linear(TorchGenerator&, Index, std::span<float>, std::span<float>);
+template HEADWISE_EXPORT void draw_torch_linear(TorchGenerator&, Index, std::span<double>, std::span<double>);
+template HEADWISE_EXPORT void draw_xavier_uniform(TorchGenerator&, Index, Index, std::span<float>);
+template HEADWISE_EXPORT void draw_xavier_uniform(TorchGenerator&, Index, Index, std::span<double>);
+template HEADWISE_EXPORT void draw_gpt2(TorchGenerator&, std::span<float>);
+template HEADWISE_EXPORT void draw_gpt2(TorchGenerator&, std::span<double>);
 
 }  // namespace headwise

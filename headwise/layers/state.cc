@@ -7,6 +7,7 @@
 
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -125,11 +126,11 @@ std::vector<NamedTensor> named_tensors(std::span<const Parameter<T>> parameters)
   return tensors;
 }
 
-template void load_parameters(std::string_view, std::span<const Parameter<float>>, std::span<const NamedTensor>,
-                              const LoadRules&);
-template void load_parameters(std::string_view, std::span<const Parameter<double>>, std::span<const NamedTensor>,
-                              const LoadRules&);
-template std::vector<NamedTensor> named_tensors(std::span<const Parameter<float>>);
-template std::vector<NamedTensor> named_tensors(std::span<const Parameter<double>>);
+template HEADWISE_EXPORT void load_parameters(std::string_view, std::span<const Parameter<float>>,
+                                              std::span<const NamedTensor>, const LoadRules&);
+template HEADWISE_EXPORT void load_parameters(std::string_view, std::span<const Parameter<double>>,
+                                              std::span<const NamedTensor>, const LoadRules&);
+template HEADWISE_EXPORT std::vector<NamedTensor> named_tensors(std::span<const Parameter<float>>);
+template HEADWISE_EXPORT std::vector<NamedTensor> named_tensors(std::span<const Parameter<double>>);
 
 }  // namespace headwise

@@ -9,6 +9,7 @@
 #include "headwise/kernels/adamw_step.h"
 #include "headwise/models/row_tiles.h"
 #include "headwise/tensor/errors.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -119,7 +120,7 @@ double clip_scale(double norm, double limit) { return limit == 0 ? 1 : std::min(
 
 template class Adamw<float>;
 template class Adamw<double>;
-template double gradient_norm(std::span<const Parameter<float>>, const Execution&);
-template double gradient_norm(std::span<const Parameter<double>>, const Execution&);
+template HEADWISE_EXPORT double gradient_norm(std::span<const Parameter<float>>, const Execution&);
+template HEADWISE_EXPORT double gradient_norm(std::span<const Parameter<double>>, const Execution&);
 
 }  // namespace headwise

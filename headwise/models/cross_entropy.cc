@@ -8,6 +8,7 @@
 #include "headwise/runtime/scratch.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 
@@ -37,7 +38,9 @@ double cross_entropy(TensorView<T, 2> logits, std::span<const std::int64_t> targ
   return sum;
 }
 
-template double cross_entropy(TensorView<float, 2>, std::span<const std::int64_t>, double, const Execution&);
-template double cross_entropy(TensorView<double, 2>, std::span<const std::int64_t>, double, const Execution&);
+template HEADWISE_EXPORT double cross_entropy(TensorView<float, 2>, std::span<const std::int64_t>, double,
+                                              const Execution&);
+template HEADWISE_EXPORT double cross_entropy(TensorView<double, 2>, std::span<const std::int64_t>, double,
+                                              const Execution&);
 
 }  // namespace headwise

@@ -6,6 +6,7 @@
 #include "headwise/kernels/dropout.h"
 #include "headwise/models/random_streams.h"
 #include "headwise/models/row_tiles.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -45,7 +46,7 @@ void apply_dropout(const ElementDropout& rule, std::span<T> values, const Execut
   });
 }
 
-template void apply_dropout(const ElementDropout&, std::span<float>, const Execution&);
-template void apply_dropout(const ElementDropout&, std::span<double>, const Execution&);
+template HEADWISE_EXPORT void apply_dropout(const ElementDropout&, std::span<float>, const Execution&);
+template HEADWISE_EXPORT void apply_dropout(const ElementDropout&, std::span<double>, const Execution&);
 
 }  // namespace headwise

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "headwise/models/row_tiles.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -43,11 +44,11 @@ void embed_backward(TensorView<const std::int64_t, 2> ids, TensorView<const T, 2
   });
 }
 
-#define HEADWISE_EMBEDDING(T)                                                                                   \
-  template void embed(TensorView<const std::int64_t, 2>, Index, TensorView<const T, 2>, TensorView<const T, 2>, \
-                      TensorView<T, 2>, const Execution&);                                                      \
-  template void embed_backward(TensorView<const std::int64_t, 2>, TensorView<const T, 2>, TensorView<T, 2>,     \
-                               TensorView<T, 2>, const Execution&);
+#define HEADWISE_EMBEDDING(T)                                                                             \
+  template HEADWISE_EXPORT void embed(TensorView<const std::int64_t, 2>, Index, TensorView<const T, 2>,   \
+                                      TensorView<const T, 2>, TensorView<T, 2>, const Execution&);        \
+  template HEADWISE_EXPORT void embed_backward(TensorView<const std::int64_t, 2>, TensorView<const T, 2>, \
+                                               TensorView<T, 2>, TensorView<T, 2>, const Execution&);
 HEADWISE_EMBEDDING(float)
 HEADWISE_EMBEDDING(double)
 #undef HEADWISE_EMBEDDING

@@ -9,6 +9,7 @@
 #include "headwise/runtime/run_tasks.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
+#include "headwise/tensor/visibility.h"
 
 namespace headwise {
 namespace {
@@ -52,9 +53,11 @@ void gelu_backward(std::string_view activation, TensorView<const T, 2> x, Tensor
   });
 }
 
-#define HEADWISE_GELU_INSTANCE(T)                                                                           \
-  template void gelu_forward(std::string_view, TensorView<const T, 2>, TensorView<T, 2>, const Execution&); \
-  template void gelu_backward(std::string_view, TensorView<const T, 2>, TensorView<T, 2>, const Execution&);
+#define HEADWISE_GELU_INSTANCE(T)                                                                         \
+  template HEADWISE_EXPORT void gelu_forward(std::string_view, TensorView<const T, 2>, TensorView<T, 2>,  \
+                                             const Execution&);                                           \
+  template HEADWISE_EXPORT void gelu_backward(std::string_view, TensorView<const T, 2>, TensorView<T, 2>, \
+                                              const Execution&);
 HEADWISE_GELU_INSTANCE(float)
 HEADWISE_GELU_INSTANCE(double)
 #undef HEADWISE_GELU_INSTANCE
