@@ -105,13 +105,12 @@ TEST_F(CheckpointCommands, InspectListsALayerThatCannotBeLoadedWithTheReason) {
   EXPECT_THAT(run({"inspect", path}).out,
               HasSubstr("1 attention layer, 0 of 18 parameters\nCannot be loaded as they are:\n  a: " + path +
                         ": tensor 'a.bias_k' is a part that headwise does not serve in a layer of family torch\n"));
-  bare_.write("config.json", R"({"model_type": "llama", "num_attention_heads": 2, "num_key_value_heads": 1})");
+  bare_.write("config.json", R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn"}})");
   EXPECT_THAT(run({"inspect", model_}).out,
               HasSubstr("2 attention layers, 384 of 424 parameters\nCannot be loaded as they are:\n"
                         "  model.layers.2.self_attn and 1 more: " +
-                        model_ +
-                        ": attention of family llama turns queries and keys by their positions; this version of "
-                        "headwise does not\n"));
+                        bare_.file("config.json") +
+                        ": \"rope_scaling\": \"rope_type\" is 'yarn'; headwise computes default, linear and llama3\n"));
   write_checkpoint(path, {{"embedding", {3, 3}}});
   EXPECT_EQ(run({"inspect", path}).out, path + ": no attention layer that headwise knows, 9 parameters\n");
 }

@@ -38,6 +38,7 @@
 #include "headwise/layers/multi_head_attention_layer.h"
 #include "headwise/layers/multi_head_attention_wrapper.h"
 #include "headwise/layers/parameter.h"
+#include "headwise/layers/rotary_rule.h"
 #include "headwise/layers/state.h"
 #include "headwise/layers/token_rows.h"
 #include "headwise/lens/attention_trace.h"

@@ -21,6 +21,12 @@ from transformers import (
     DistilBertModel,
     GPT2Config,
     GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
     RobertaConfig,
     RobertaModel,
     ViTConfig,
@@ -34,6 +40,14 @@ from headwise.__main__ import main
 SIZES = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 TEXT = {"vocab_size": 30, "max_position_embeddings": 16, **SIZES}
 IMAGE = {"image_size": 8, "patch_size": 4, **SIZES}
+GROUPED = {"num_key_value_heads": 2, **TEXT}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 4.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8,
+}
 DISTIL = {"vocab_size": 30, "max_position_embeddings": 16, "dim": 16, "hidden_dim": 32, "n_layers": 2, "n_heads": 4}
 GPT2 = {"vocab_size": 30, "n_positions": 16, "n_embd": 16, "n_layer": 2, "n_head": 4, "bos_token_id": 0}
 
@@ -66,6 +80,37 @@ MODELS = {
     "vit-with-head": (
         lambda: ViTForImageClassification(ViTConfig(**IMAGE)),
         "vit.layers.1.attention.q_proj",
+        ".o_proj",
+    ),
+    "llama": (lambda: LlamaForCausalLM(LlamaConfig(**GROUPED)), "model.layers.1.self_attn.q_proj", ".o_proj"),
+    "llama-wide-heads": (
+        lambda: LlamaForCausalLM(LlamaConfig(head_dim=6, attention_bias=True, rope_theta=50.0, **GROUPED)),
+        "model.layers.1.self_attn.q_proj",
+        ".o_proj",
+    ),
+    "llama-linear": (
+        lambda: LlamaForCausalLM(LlamaConfig(rope_scaling={"rope_type": "linear", "factor": 2.0}, **GROUPED)),
+        "model.layers.1.self_attn.q_proj",
+        ".o_proj",
+    ),
+    "llama3": (
+        lambda: LlamaForCausalLM(LlamaConfig(head_dim=8, rope_theta=100.0, rope_scaling=LLAMA3, **GROUPED)),
+        "model.layers.1.self_attn.q_proj",
+        ".o_proj",
+    ),
+    "mistral": (
+        lambda: MistralForCausalLM(MistralConfig(sliding_window=3, **GROUPED)),
+        "model.layers.1.self_attn.q_proj",
+        ".o_proj",
+    ),
+    "qwen2": (
+        lambda: Qwen2ForCausalLM(Qwen2Config(sliding_window=3, **GROUPED)),
+        "model.layers.1.self_attn.q_proj",
+        ".o_proj",
+    ),
+    "qwen2-window": (
+        lambda: Qwen2ForCausalLM(Qwen2Config(use_sliding_window=True, sliding_window=3, max_window_layers=1, **GROUPED)),
+        "model.layers.1.self_attn.q_proj",
         ".o_proj",
     ),
     "dinov2": (lambda: Dinov2Model(Dinov2Config(**IMAGE)), "encoder.layer.1.attention.q_proj", ".o_proj"),

@@ -6,6 +6,7 @@
 
 #include "headwise/checkpoints/attention_source.h"
 #include "headwise/checkpoints/complete_fact.h"
+#include "headwise/checkpoints/rotary_facts.h"
 #include "headwise/io/file_error.h"
 
 namespace headwise {
@@ -43,6 +44,8 @@ AttentionFacts AttentionSource::facts(const AttentionReading& reading, const Lay
   if (!layer.dropout) layer.dropout = stored.dropout;
   if (!layer.context_length) layer.context_length = stored.context_length;
   if (!layer.seed) layer.seed = stored.seed;
+  complete_fact(who_, "rotary", layer.rotary, stored.rotary, set_.path());
+  complete_fact(who_, "window_left", layer.window_left, stored.window_left, set_.path());
   if (config_) complete_from_config(facts, reading);
   const AttentionRule& rule = *reading.rule;
   const std::string family = fmt::format("family {}", rule.family);
@@ -77,6 +80,10 @@ void AttentionSource::complete_from_config(AttentionFacts& facts, const Attentio
     }
   }
   if (is_decoder()) complete_fact(who_, "causal", facts.layer.causal, std::optional(true), path);
+  if (reading.rule->rotary) {
+    complete_fact(who_, "rotary", facts.layer.rotary, std::optional(rotary_of(config)), path);
+    complete_fact(who_, "window_left", facts.layer.window_left, window_of(config, reading.number), path);
+  }
   if (facts.layer.dropout) return;
   if (const char* key = first_key(config, kDropoutKeys)) facts.layer.dropout = config.number(key);
 }

@@ -160,7 +160,7 @@ std::vector<AttentionReading> AttentionSource::readings(const AttentionPlace& pl
     try {
       const std::string family =
           config_ && choice.family.empty() ? config_->text("model_type") : std::string(rule->family);
-      readings.push_back({rule, family, read_attention_shapes(set_, place, *rule)});
+      readings.push_back({rule, family, read_attention_shapes(set_, place, *rule), place.number});
     } catch (const FileError& error) {
       if (fault.empty()) fault = error.what();
     }
@@ -170,10 +170,11 @@ std::vector<AttentionReading> AttentionSource::readings(const AttentionPlace& pl
 }
 
 void AttentionSource::check_served(const AttentionReading& reading) const {
-  if (!reading.rule->rotary) return;
-  throw FileError(set_.path(), fmt::format("attention of family {} turns queries and keys by their positions; this "
-                                           "version of headwise does not",
-                                           reading.family));
+  if (reading.rule->names.query_norm.empty()) return;
+  throw FileError(set_.path(),
+                  fmt::format("attention of family {} normalizes queries and keys by {} and {}; this "
+                              "version of headwise does not",
+                              reading.family, reading.rule->names.query_norm, reading.rule->names.key_norm));
 }
 
 AttentionReading AttentionSource::reading(const AttentionPlace& place, const AttentionChoice& choice) const {

@@ -22,6 +22,7 @@ struct AttentionReading {
   const AttentionRule* rule = nullptr;
   std::string family;  // the model_type where config.json named the rule
   AttentionShapes shapes;
+  std::optional<Index> number{};  // of the layer
 };
 
 // What is known of a layer beyond its tensors; no value where nothing says it.

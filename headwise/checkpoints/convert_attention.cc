@@ -22,7 +22,8 @@ constexpr const char* kWho = "convert";
   throw ArgumentError(fmt::format("{}: {} {}", kWho, target.family, reason));
 }
 
-void check_holds(const ConvertTarget& target, const AttentionShapes& shapes, const AttentionFacts& facts) {
+void check_holds(const ConvertTarget& target, const AttentionReading& reading, const AttentionFacts& facts) {
+  const AttentionShapes& shapes = reading.shapes;
   const AttentionRule& rule = rule_of(target);
   if (shapes.query_rows != shapes.key_rows && !target.grouped) {
     refuse(target, facts.layer.num_heads
@@ -31,6 +32,8 @@ void check_holds(const ConvertTarget& target, const AttentionShapes& shapes, con
                        : fmt::format("has as many rows of keys as of queries, got {} and {}", shapes.key_rows,
                                      shapes.query_rows));
   }
+  if (!target.positional && facts.layer.rotary) refuse(target, "has no rotary positions; the layer has");
+  if (!target.positional && facts.layer.window_left) refuse(target, "has no window; the layer has one");
   if (rule.out_proj == Presence::kNever && shapes.out_proj)
     refuse(target, "has no output projection; the layer has one");
   if (rule.out_proj == Presence::kAlways && !shapes.out_proj) {
@@ -45,6 +48,7 @@ void check_holds(const ConvertTarget& target, const AttentionShapes& shapes, con
     if (needed)
       throw ArgumentError(fmt::format("{}: {} is needed for {}, and no file says it", kWho, fact, target.family));
   };
+  need(reading.rule->rotary && !facts.layer.rotary, "rotary");
   need(rule.layout == WeightLayout::kPerHead && !facts.layer.num_heads, "num_heads");
   // Unsaid it would become what the family always is.
   need(rule.causal.has_value() && !facts.layer.causal, "causal");
@@ -93,7 +97,7 @@ ConvertReport convert_attention(const std::string& in, const std::string& out, c
   given.num_heads = options.num_heads;
   given.causal = options.causal;
   const AttentionFacts facts = source.facts(reading, given);
-  check_holds(target, reading.shapes, facts);
+  check_holds(target, reading, facts);
   ConvertReport report{place.name(), reading.family, options.to, facts.layer.num_heads, 0, {}};
   AttentionState state(source.set(), place, *reading.rule, reading.shapes);
   complete_biases(target, state, report.notes);

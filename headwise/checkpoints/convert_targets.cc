@@ -15,14 +15,14 @@ namespace headwise {
 namespace {
 
 constexpr ConvertTarget kTargets[] = {
-    {.family = "book", .grouped = true},
+    {.family = "book", .grouped = true, .positional = true},
     {.family = "wrapper"},
     {.family = "seed"},
     {.family = "torch", .biases = BiasRule::kShared, .square = true},
     {.family = "qkv"},
     {.family = "gpt2", .biases = BiasRule::kAlways, .square = true, .causal_only = true},
     {.family = "nanogpt", .biases = BiasRule::kShared, .square = true, .causal_only = true},
-    {.family = "separate", .grouped = true},
+    {.family = "separate", .grouped = true, .positional = true},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <span>
 
 #include "headwise/io/file_error.h"
 #include "headwise/tensor/errors.h"
@@ -52,6 +53,58 @@ class MetadataReader {
   const std::map<std::string, std::string>& metadata_;
 };
 
+// "rotary" names the style, and a layer without it has no rotary positions. fmt writes doubles so that reading gives
+// the same ones.
+void add_rotary(const RotaryRule& rule, std::map<std::string, std::string>& metadata) {
+  metadata["rotary"] = rotary_style_name(rule.style);
+  metadata["rotary_dim"] = std::to_string(rule.rotary_dim);
+  metadata["rotary_base"] = fmt::format("{}", rule.base);
+  metadata["rotary_scaling"] = rotary_scaling_name(rule.scaling);
+  metadata["rotary_factor"] = fmt::format("{}", rule.factor);
+  metadata["rotary_low_freq_factor"] = fmt::format("{}", rule.low_freq_factor);
+  metadata["rotary_high_freq_factor"] = fmt::format("{}", rule.high_freq_factor);
+  metadata["rotary_original_context"] = std::to_string(rule.original_context);
+}
+
+template <class Value>
+void read_name(const MetadataReader& reader, const std::string& key, std::span<const Value> values,
+               std::string_view (*name)(Value), Value& result) {
+  const std::string* text = reader.find(key);
+  if (text == nullptr) return;
+  std::string names;
+  for (const Value value : values) {
+    if (name(value) == *text) {
+      result = value;
+      return;
+    }
+    names += (names.empty() ? "" : " or ") + std::string(name(value));
+  }
+  reader.fail(key, names.c_str());
+}
+
+template <class Number>
+void read_number(const MetadataReader& reader, const std::string& key, const char* expected, Number& result) {
+  std::optional<Number> number;
+  reader.read(key, expected, number);
+  if (number) result = *number;
+}
+
+std::optional<RotaryRule> read_rotary(const MetadataReader& reader) {
+  if (reader.find("rotary") == nullptr) return std::nullopt;
+  constexpr RotaryStyle kStyles[] = {RotaryStyle::kHalfSplit, RotaryStyle::kInterleaved};
+  constexpr RotaryScaling kScalings[] = {RotaryScaling::kNone, RotaryScaling::kLinear, RotaryScaling::kLlama3};
+  RotaryRule rule;
+  read_name<RotaryStyle>(reader, "rotary", kStyles, rotary_style_name, rule.style);
+  read_name<RotaryScaling>(reader, "rotary_scaling", kScalings, rotary_scaling_name, rule.scaling);
+  read_number(reader, "rotary_dim", "a whole number", rule.rotary_dim);
+  read_number(reader, "rotary_base", "a number", rule.base);
+  read_number(reader, "rotary_factor", "a number", rule.factor);
+  read_number(reader, "rotary_low_freq_factor", "a number", rule.low_freq_factor);
+  read_number(reader, "rotary_high_freq_factor", "a number", rule.high_freq_factor);
+  read_number(reader, "rotary_original_context", "a whole number", rule.original_context);
+  return rule;
+}
+
 }  // namespace
 
 std::string_view layer_kind_name(LayerKind kind) {
@@ -85,6 +138,8 @@ std::map<std::string, std::string> to_metadata(const LayerFacts& facts) {
   if (facts.dropout) metadata["dropout"] = fmt::format("{}", *facts.dropout);
   if (facts.context_length) metadata["context_length"] = std::to_string(*facts.context_length);
   if (facts.seed) metadata["seed"] = std::to_string(*facts.seed);
+  if (facts.window_left) metadata["window_left"] = std::to_string(*facts.window_left);
+  if (facts.rotary) add_rotary(*facts.rotary, metadata);
   return metadata;
 }
 
@@ -111,6 +166,8 @@ LayerFacts facts_from_metadata(std::string_view path, const std::map<std::string
   reader.read("dropout", "a number", facts.dropout);
   reader.read("context_length", "a whole number", facts.context_length);
   reader.read("seed", "a whole number", facts.seed);
+  reader.read("window_left", "a whole number", facts.window_left);
+  facts.rotary = read_rotary(reader);
   return facts;
 }
 

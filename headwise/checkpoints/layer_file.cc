@@ -46,6 +46,8 @@ LayerFacts complete_facts(const std::string& path, LayerFacts facts, const Layer
   if (!facts.dropout) fail_missing_fact("load", "dropout", path);
   if (!facts.context_length) facts.context_length = stored.context_length;
   if (!facts.seed) facts.seed = stored.seed;
+  complete_fact("load", "rotary", facts.rotary, stored.rotary, path);
+  complete_fact("load", "window_left", facts.window_left, stored.window_left, path);
   return facts;
 }
 
@@ -63,6 +65,8 @@ void save_layer(const std::string& path, AnyLayer<T>& layer) {
         facts.dropout = config.dropout;
         facts.context_length = config.context_length;
         facts.seed = any.seed();
+        facts.rotary = config.rotary;
+        facts.window_left = config.window_left;
         return any.state();
       },
       layer);

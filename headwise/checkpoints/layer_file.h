@@ -25,8 +25,8 @@ void save_layer(const std::string& path, AnyLayer<T>& layer);
 // A layer as save_layer wrote it, or as somebody's state_dict with the same names; stored masks are passed over. Facts
 // that the file does not store must be given: the kind (where the names leave it open), num_heads, causal, dropout; a
 // context_length in neither place means no limit. A given dropout, context_length or seed rules over the stored one; a
-// kind, num_heads or causal that differs is an error. Narrower types widen exactly; nothing narrows. Throws
-// FileNotFound, FileError naming the file and the tensor, or ArgumentError naming the fact.
+// kind, num_heads, causal, rotary or window_left that differs is an error. Narrower types widen exactly; nothing
+// narrows. Throws FileNotFound, FileError naming the file and the tensor, or ArgumentError naming the fact.
 template <class T>
 AnyLayer<T> load_layer(const std::string& path, const LayerFacts& given = {});
 

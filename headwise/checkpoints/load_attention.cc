@@ -65,6 +65,7 @@ LayerFacts complete_facts(const AttentionSource& source, const AttentionReading&
   if (!facts.kind) facts.kind = kind_of_family(reading.rule->family);
   if (!facts.num_heads) fail_missing_fact(kWho, "num_heads", path);
   if (!facts.causal) fail_missing_fact(kWho, "causal", path);
+  if (reading.rule->rotary && !facts.rotary) fail_missing_fact(kWho, "rotary", path);
   if (!facts.dropout) facts.dropout = 0;
   return facts;
 }

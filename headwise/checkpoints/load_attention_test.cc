@@ -129,12 +129,14 @@ TEST_F(LoadAttention, NamesOfSeveralFamiliesAreNeverGuessed) {
       "of: llama, vit, separate (layout separate)");
 }
 
-TEST_F(LoadAttention, AFamilyThatTurnsByPositionIsRefused) {
-  write(proj_layer("model.layers.0.self_attn.", 4, 2),
-        R"({"model_type": "mistral", "num_attention_heads": 2, "num_key_value_heads": 1})");
+TEST_F(LoadAttention, AFamilyThatNormalizesQueriesAndKeysIsRefused) {
+  std::vector<ShapeOf> shapes = proj_layer("model.layers.0.self_attn.", 4, 2);
+  shapes.push_back({"model.layers.0.self_attn.q_norm.weight", {2}});
+  shapes.push_back({"model.layers.0.self_attn.k_norm.weight", {2}});
+  write(shapes, R"({"model_type": "qwen3", "num_attention_heads": 2, "num_key_value_heads": 1})");
   EXPECT_EQ(refusal(),
-            "model.safetensors: attention of family mistral turns queries and keys by their positions; this version of "
-            "headwise does not");
+            "model.safetensors: attention of family qwen3 normalizes queries and keys by q_norm.weight and "
+            "k_norm.weight; this version of headwise does not");
 }
 
 TEST_F(LoadAttention, AModelTypeThatNoRuleKnowsIsRefusedUnlessTheFamilyIsGiven) {

@@ -20,7 +20,7 @@ struct LayerDropout {
   Index head_offset = 0;
 };
 
-// A causal layer sets visibility.causal itself.
+// A causal layer sets visibility.causal itself; of its own window and a given one the narrower counts.
 template <class T>
 struct ForwardOptions {
   ScoreRule<T> rule;
@@ -31,8 +31,8 @@ struct ForwardOptions {
 // Each view that is given is overwritten; none changes the bits of the output.
 template <class T>
 struct LayerOutputs {
-  TensorView<T, 4> queries;    // (batch, heads, seq_q, head_dim)
-  TensorView<T, 4> keys;       // (batch, kv_heads, seq_kv, head_dim)
+  TensorView<T, 4> queries;    // (batch, heads, seq_q, head_dim), turned where the layer is rotary
+  TensorView<T, 4> keys;       // (batch, kv_heads, seq_kv, head_dim), turned too
   TensorView<T, 4> values;     // (batch, kv_heads, seq_kv, head_dim)
   TensorView<T, 4> context;    // (batch, heads, seq_q, head_dim), before the heads are merged
   TensorView<T, 3> logsumexp;  // (batch, heads, seq_q)
@@ -50,7 +50,7 @@ struct Activations {
   DropoutRule dropout;
   Tensor<T, 3> x;            // (batch, seq_q, d_in)
   Tensor<T, 3> keys_values;  // (batch, seq_kv, d_in); empty in self-attention
-  Tensor<T, 3> projected;    // (batch, seq_q, stacked rows); with keys_values (batch, seq_q, heads * head_dim)
+  Tensor<T, 3> projected;    // (batch, seq_q, stacked rows), turned; with keys_values (batch, seq_q, heads * head_dim)
   Tensor<T, 3> projected_keys_values;  // (batch, seq_kv, 2 * kv_heads * head_dim); empty in self-attention
   Tensor<T, 3> context;                // (batch, seq_q, heads * head_dim), heads merged
   Tensor<T, 3> row_max, row_sum;       // (batch, heads, seq_q)

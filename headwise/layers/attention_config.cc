@@ -45,6 +45,10 @@ AttentionSizes check_config(const AttentionConfig& config) {
   if (!(config.dropout >= 0 && config.dropout < 1)) {
     throw ArgumentError(fmt::format("{}: dropout must be in [0, 1), got {}", who, config.dropout));
   }
+  if (config.window_left && *config.window_left < 0) {
+    throw ArgumentError(fmt::format("{}: window_left must be at least 0, got {}", who, *config.window_left));
+  }
+  if (config.rotary) check_rotary(who, *config.rotary, sizes.head_dim);
   return sizes;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "headwise/layers/linear.h"
+#include "headwise/layers/rotary_rule.h"
 #include "headwise/tensor/tensor_view.h"
 
 namespace headwise {
@@ -22,6 +23,8 @@ struct AttentionConfig {
   std::optional<Index> context_length{};  // no limit when not given
   double dropout = 0;
   bool causal = false;
+  std::optional<RotaryRule> rotary{};  // turns queries and keys; self-attention only
+  std::optional<Index> window_left{};  // a query sees at most so many keys before its own; no limit when not given
   bool query_bias = false, key_bias = false, value_bias = false;
   bool out_proj = true;
   bool out_bias = true;
@@ -49,7 +52,7 @@ void check_width(std::string_view who, std::string_view name, Index value);
 
 // Throws ShapeError for counts that do not divide ("MultiHeadAttention: d_out=10 is not divisible by num_heads=3;
 // nearest valid num_heads: 2, 5"), ArgumentError for counts below 1, a head_dim that an absent output projection cannot
-// have, and a dropout outside [0, 1).
+// have, a dropout outside [0, 1), a window below 0, and what check_rotary refuses.
 AttentionSizes check_config(const AttentionConfig& config);
 
 }  // namespace headwise

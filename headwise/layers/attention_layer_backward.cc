@@ -6,6 +6,7 @@
 #include "headwise/layers/attention_layer.h"
 #include "headwise/layers/head_views.h"
 #include "headwise/layers/token_rows.h"
+#include "headwise/layers/turn_projections.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
 
@@ -72,11 +73,14 @@ void AttentionLayer<T>::backward(const Activations<T>& saved, TensorView<const T
   const auto by_head = [this](TensorView<const T, 3> merged) {
     return heads_of(merged, 0, sizes_.query_width(), sizes_.heads);
   };
-  attention_backward<T>(attention_problem(config_, sizes_, saved), by_head(grad_context),
+  const AttentionProblem<T> problem = attention_problem(config_, sizes_, saved);
+  attention_backward<T>(problem, by_head(grad_context),
                         {by_head(saved.context.cview()), saved.row_max.cview(), saved.row_sum.cview()},
                         {heads.queries, heads.keys, heads.values, score_gradients.bias, score_gradients.alibi_slopes,
                          score_gradients.sinks},
                         execution);
+  turn_projections(config_, sizes_, problem.visibility, check_attention(config_.who, problem), grad_projected.view(),
+                   true, execution);
 
   backward_rows(qkv_, cross ? sizes_.query_rows() : qkv_.all_rows(), grad_projected, saved.x, grad_x, execution);
   if (cross) {

@@ -7,6 +7,7 @@
 #include "headwise/layers/attention_layer.h"
 #include "headwise/layers/head_views.h"
 #include "headwise/layers/token_rows.h"
+#include "headwise/layers/turn_projections.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
 
@@ -24,6 +25,10 @@ void check_inputs(const AttentionConfig& config, const TensorView<const T, 3>& x
                   const TensorView<const T, 3>& keys_values, const TensorView<T, 3>& out) {
   check_shape(config.who, "x", x, {{"batch"}, {"seq"}, {"d_in", config.d_in}});
   check_context_length(config, "x", x.size(1));
+  if (keys_values && config.rotary) {
+    throw ArgumentError(config.who +
+                        ": keys_values cannot be given to a layer with rotary positions, whose keys are those of x");
+  }
   if (keys_values) {
     check_shape(config.who, "keys_values", keys_values, {{"batch", x.size(0)}, {"seq_kv"}, {"d_in", config.d_in}});
     check_context_length(config, "keys_values", keys_values.size(1));
@@ -96,9 +101,11 @@ void AttentionLayer<T>::forward_into(TensorView<const T, 3> x, TensorView<const 
   resize_or_drop(kept.projected, true, {batch, seq_q, keys_values ? sizes_.query_width() : sizes_.stacked_rows()});
   resize_or_drop(kept.projected_keys_values, static_cast<bool>(keys_values), {batch, seq_kv, 2 * sizes_.kv_width()});
   const AttentionProblem<T> problem = attention_problem(config_, sizes_, kept);
-  check_attention(config_.who, problem);
+  const AttentionShape shape = check_attention(config_.who, problem);
+  check_turns(config_, problem.visibility, shape);
 
   project(x, keys_values, kept, execution);
+  turn_projections(config_, sizes_, problem.visibility, shape, kept.projected.view(), false, execution);
   if (saved != nullptr) keep_inputs(x, keys_values, sizes_.heads, kept);
   // The merged heads are the output itself where nothing comes after them and nobody needs them again.
   const bool in_place = !config_.out_proj && saved == nullptr;

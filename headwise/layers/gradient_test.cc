@@ -183,6 +183,21 @@ TEST(Gradient, of_softcap_alibi_and_sinks) {
   experiment.run();
 }
 
+TEST(Gradient, through_rotary_positions_of_both_styles_and_a_window) {
+  for (const RotaryStyle style : {RotaryStyle::kHalfSplit, RotaryStyle::kInterleaved}) {
+    MultiHeadAttentionOptions options = options_of(4);
+    options.num_kv_heads = 2;
+    options.head_dim = 6;
+    options.rotary = RotaryRule{.style = style, .rotary_dim = 4, .base = 20};
+    options.window_left = 2;
+    Experiment experiment(MultiHeadAttention<double>(5, 7, options), {2, 5, 5});
+    const Index offsets[] = {1, 3};
+    experiment.options.visibility.alignment = Alignment::kOffset;
+    experiment.options.visibility.query_offset = offsets;
+    experiment.run();
+  }
+}
+
 TEST(Gradient, of_sizes_one) {
   MultiHeadAttentionOptions options = options_of(1);
   options.qkv_bias = true;

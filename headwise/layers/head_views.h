@@ -40,7 +40,10 @@ AttentionProblem<T> attention_problem(const AttentionConfig& config, const Atten
   const HeadViews<const T> heads = head_views<const T>(sizes, kept.projected.view(), kept.projected_keys_values.view());
   AttentionProblem<T> problem{
       {heads.queries, heads.keys, heads.values}, kept.options.rule, kept.options.visibility, kept.dropout};
-  problem.visibility.causal = problem.visibility.causal || config.causal;
+  Visibility& visibility = problem.visibility;
+  visibility.causal = visibility.causal || config.causal;
+  const bool wider = visibility.window_left == -1 || visibility.window_left > config.window_left.value_or(-1);
+  if (config.window_left && wider) visibility.window_left = *config.window_left;
   return problem;
 }
 

@@ -24,6 +24,8 @@ AttentionConfig weight_split(Index d_in, Index d_out, const MultiHeadAttentionOp
   config.set_qkv_bias(options.qkv_bias);
   config.out_proj = options.out_proj;
   config.out_bias = options.out_bias;
+  config.rotary = options.rotary;
+  config.window_left = options.window_left;
   return config;
 }
 
@@ -46,6 +48,9 @@ MultiHeadAttentionWrapper<T> MultiHeadAttention<T>::split() const {
     throw ArgumentError(fmt::format("{}.split: needs num_kv_heads == num_heads, got num_kv_heads={} and num_heads={}",
                                     kWho, sizes.kv_heads, sizes.heads));
   }
+  const AttentionConfig& config = this->config();
+  if (config.rotary) throw ArgumentError(fmt::format("{}.split: a wrapper has no rotary positions", kWho));
+  if (config.window_left) throw ArgumentError(fmt::format("{}.split: a wrapper has no window", kWho));
   return MultiHeadAttentionWrapper<T>(*this);
 }
 

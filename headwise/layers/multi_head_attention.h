@@ -24,6 +24,8 @@ struct MultiHeadAttentionOptions {
   std::optional<Index> head_dim{};      // d_out / num_heads when not given; free only with out_proj
   std::string init = "torch_linear";
   std::optional<std::uint64_t> seed{};
+  std::optional<RotaryRule> rotary{};  // turns queries and keys by their positions; self-attention only
+  std::optional<Index> window_left{};  // a query sees at most so many keys before its own; no limit when not given
 };
 
 // Parameters: W_query.weight (heads * head_dim, d_in), W_key.weight and W_value.weight (kv_heads * head_dim, d_in),
@@ -34,7 +36,7 @@ class MultiHeadAttention : public AttentionLayer<T> {
   MultiHeadAttention(Index d_in, Index d_out, const MultiHeadAttentionOptions& options = {});
 
   // The same weights as H heads side by side: equal outputs, bit for bit. Throws ArgumentError when query heads share
-  // key heads.
+  // key heads, and for a layer with rotary positions or a window, which a wrapper has not.
   MultiHeadAttentionWrapper<T> split() const;
 
  private:
