@@ -109,7 +109,9 @@ MODELS = {
         ".o_proj",
     ),
     "qwen2-window": (
-        lambda: Qwen2ForCausalLM(Qwen2Config(use_sliding_window=True, sliding_window=3, max_window_layers=1, **GROUPED)),
+        lambda: Qwen2ForCausalLM(
+            Qwen2Config(use_sliding_window=True, sliding_window=3, max_window_layers=1, **GROUPED)
+        ),
         "model.layers.1.self_attn.q_proj",
         ".o_proj",
     ),

@@ -195,7 +195,13 @@ void bind_layers(nb::module_& module) {
       .def_prop_ro("head_dim", [](const PythonLayer& layer) { return layer.sizes().head_dim; })
       .def_prop_ro("context_length", [](const PythonLayer& layer) { return layer.config().context_length; })
       .def_prop_ro("dropout", [](const PythonLayer& layer) { return layer.config().dropout; })
-      .def_prop_ro("causal", [](const PythonLayer& layer) { return layer.config().causal; });
+      .def_prop_ro("causal", [](const PythonLayer& layer) { return layer.config().causal; })
+      .def_prop_ro("rotary",
+                   [](const PythonLayer& layer) {
+                     const auto& rule = layer.config().rotary;
+                     return rule ? std::optional(rotary_text(*rule)) : std::nullopt;
+                   })
+      .def_prop_ro("window_left", [](const PythonLayer& layer) { return layer.config().window_left; });
   define_maker(module, "multi_head_attention", multi_head_attention, std::make_index_sequence<14>{});
   define_maker(module, "causal_self_attention", causal_self_attention, std::make_index_sequence<6>{});
   define_maker(module, "multi_head_attention_wrapper", multi_head_attention_wrapper, std::make_index_sequence<9>{});

@@ -109,8 +109,8 @@ class AttentionLayer:
         self._layer.load_state_dict(dict(state_dict))
 
     def save(self, path):
-        """Writes the weights to a safetensors file, with class, head count, causal, dropout, context_length and seed in
-        its metadata. The file appears whole or not at all."""
+        """Writes the weights to a safetensors file, with class, head count, causal, dropout, context_length, seed,
+        rotary and window in its metadata. The file appears whole or not at all."""
         self._layer.save(_path_text(f"{type(self).__name__}.save", path))
 
     @property
@@ -164,6 +164,19 @@ class AttentionLayer:
         return self._layer.causal
 
     @property
+    def rotary(self):
+        """The rule by which queries and keys are turned by their positions, as text; None without one.
+
+        A layer has one when it comes from a model that does: Llama, Mistral, Qwen2.
+        """
+        return self._layer.rotary
+
+    @property
+    def window_left(self):
+        """How many keys before its own a query sees at most; None: no limit."""
+        return self._layer.window_left
+
+    @property
     def parameter_count(self):
         return self._layer.parameter_count
 
@@ -171,10 +184,13 @@ class AttentionLayer:
         heads = f"num_heads={self.num_heads}"
         if self.num_kv_heads != self.num_heads:
             heads += f", num_kv_heads={self.num_kv_heads}"
+        positions = "" if self.rotary is None else f"rotary=({self.rotary}), "
+        if self.window_left is not None:
+            positions += f"window_left={self.window_left}, "
         return (
             f"{type(self).__name__}(d_in={self.d_in}, d_out={self.d_out}, {heads}, head_dim={self.head_dim}, "
             f"context_length={self.context_length}, dropout={self.dropout:g}, causal={self.causal}, "
-            f"dtype={self.dtype}, parameters={self.parameter_count})"
+            f"{positions}dtype={self.dtype}, parameters={self.parameter_count})"
         )
 
 
