@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "cli/text_table.h"
 
@@ -24,7 +23,7 @@ std::string clock_text(double seconds) {
   return fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
-TrainProgress::TrainProgress(const CommandContext& context, std::string label, Index log_every)
+TrainProgress::TrainProgress(const CommandContext& context, const std::string& label, Index log_every)
     : out_(context.messages),
       terminal_(context.message_terminal),
       label_(label.empty() ? "" : label + ": "),

@@ -16,7 +16,7 @@ namespace headwise::cli {
 class TrainProgress {
  public:
   // label: which run of several ("heads 4, seed 0"), or empty. log_every: steps between plain lines; 0: none.
-  TrainProgress(const CommandContext& context, std::string label, Index log_every);
+  TrainProgress(const CommandContext& context, const std::string& label, Index log_every);
   ~TrainProgress() { clear(); }
   TrainProgress(const TrainProgress&) = delete;
   TrainProgress& operator=(const TrainProgress&) = delete;
