@@ -5,6 +5,7 @@
 #include "cli/attend_options.h"
 #include "cli/attend_report.h"
 #include "cli/commands.h"
+#include "cli/paths.h"
 #include "cli/vocabulary.h"
 #include "headwise/checkpoints/decoder_file.h"
 #include "headwise/checkpoints/load_encoder.h"
@@ -86,6 +87,7 @@ AttendReport make_report(const AttendOptions& options, const ModelSizes& sizes, 
 std::string attend_command(std::span<const std::string> arguments, const CommandContext& context) {
   AttendOptions options = parse_attend(arguments);
   if (options.help) return attend_help();
+  check_output_apart("--save", options.save, options.model);
   Execution execution;
   execution.cancel = context.cancel;
   ModelSizes sizes;

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/layer_choice.h"
+#include "cli/paths.h"
 #include "cli/usage.h"
 #include "headwise/checkpoints/convert_attention.h"
 #include "headwise/io/file_error.h"
@@ -96,6 +97,7 @@ std::string convert_command(std::span<const std::string> arguments, const Comman
   const std::vector<std::string> files = take_paths(paths, {"IN", "OUT"});
   request.in = files[0];
   request.out = files[1];
+  check_output_apart("OUT", request.out, request.in);
   if (request.options.to.empty()) {
     throw UsageError(fmt::format("--to is needed: one of {}", fmt::join(convert_target_names(), ", ")));
   }

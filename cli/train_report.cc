@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/line_chart.h"
+#include "cli/paths.h"
 #include "cli/text_table.h"
 #include "cli/train_progress.h"
 #include "headwise/io/utf8.h"
@@ -93,7 +94,7 @@ std::string train_text(const TrainResult& result) {
   text += fmt::format("\n  loss        {:.4f} in training (its last steps), {:.4f} in validation; nats per byte\n",
                       result.train_loss, result.validation_loss);
   text += "  files       config.json, model.safetensors, checkpoint.safetensors, curve.csv, curve.svg\n";
-  return text + fmt::format("Next: headwise generate {}\n", folder);
+  return text + fmt::format("Next: headwise generate {}\n", shell_word(folder));
 }
 
 std::string compare_text(const std::string& folder, std::span<const TrainResult> results) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cli/line_chart.h"
+#include "cli/paths.h"
 #include "cli/train_progress.h"
 #include "headwise/checkpoints/decoder_file.h"
 #include "headwise/io/file_error.h"
@@ -131,7 +132,8 @@ TrainResult run_training(Training& training, const TrainingText& text, const std
     save_all(training, text, folder);
     if (context.messages != nullptr) {
       *context.messages << fmt::format("saved after {} of {} steps; headwise train --resume {} goes on\n",
-                                       training.steps_done(), training.config().learning_rate.steps, folder);
+                                       training.steps_done(), training.config().learning_rate.steps,
+                                       shell_word(folder));
     }
     throw;
   }

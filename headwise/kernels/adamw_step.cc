@@ -13,7 +13,7 @@ namespace headwise {
 namespace HWY_NAMESPACE {
 
 template <class A>
-void Step(const AdamwStep<A>& call) {
+void step_all(const AdamwStep<A>& call) {
   A* HWY_RESTRICT value = call.value;
   A* HWY_RESTRICT first = call.first;
   A* HWY_RESTRICT second = call.second;
@@ -29,17 +29,17 @@ void Step(const AdamwStep<A>& call) {
 }
 
 template <class A>
-double SumSquares(const A* values, Index count) {
-  return LaneSum(count, [values](Index n) {
+double sum_squares(const A* values, Index count) {
+  return lane_sum(count, [values](Index n) {
     const double value = static_cast<double>(values[n]);
     return value * value;
   });
 }
 
-void StepF32(const AdamwStep<float>& call) { Step(call); }
-void StepF64(const AdamwStep<double>& call) { Step(call); }
-double SumSquaresF32(const float* values, Index count) { return SumSquares(values, count); }
-double SumSquaresF64(const double* values, Index count) { return SumSquares(values, count); }
+void step_f32(const AdamwStep<float>& call) { step_all(call); }
+void step_f64(const AdamwStep<double>& call) { step_all(call); }
+double sum_squares_f32(const float* values, Index count) { return sum_squares(values, count); }
+double sum_squares_f64(const double* values, Index count) { return sum_squares(values, count); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace headwise
@@ -52,11 +52,11 @@ namespace headwise {
 
 template <>
 AdamwFunctions<float> adamw_functions_for(Isa isa) {
-  return {HEADWISE_LOOP_FOR_ISA(isa, StepF32), HEADWISE_LOOP_FOR_ISA(isa, SumSquaresF32)};
+  return {HEADWISE_LOOP_FOR_ISA(isa, step_f32), HEADWISE_LOOP_FOR_ISA(isa, sum_squares_f32)};
 }
 template <>
 AdamwFunctions<double> adamw_functions_for(Isa isa) {
-  return {HEADWISE_LOOP_FOR_ISA(isa, StepF64), HEADWISE_LOOP_FOR_ISA(isa, SumSquaresF64)};
+  return {HEADWISE_LOOP_FOR_ISA(isa, step_f64), HEADWISE_LOOP_FOR_ISA(isa, sum_squares_f64)};
 }
 
 }  // namespace headwise

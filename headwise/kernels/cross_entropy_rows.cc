@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 
 // A NaN among the values may or may not be the result; it makes the sum of the exponentials NaN in any case.
 template <class A>
-HWY_INLINE A LargestOf(const A* values, Index count) {
+HWY_INLINE A largest_of(const A* values, Index count) {
   A lanes[kSumLanes];
   for (A& lane : lanes) lane = values[0];
   Index n = 0;
@@ -32,14 +32,14 @@ HWY_INLINE A LargestOf(const A* values, Index count) {
 }
 
 template <class A>
-void CrossEntropy(const CrossEntropyRows<A>& call) {
+void cross_entropy_all(const CrossEntropyRows<A>& call) {
   for (Index row = 0; row < call.rows; ++row) {
     A* logits = call.logits + row * call.vocab;
     const Index target = call.targets[row];
-    const A largest = LargestOf(logits, call.vocab);
+    const A largest = largest_of(logits, call.vocab);
     const double chosen = static_cast<double>(logits[target]) - static_cast<double>(largest);
-    for (Index n = 0; n < call.vocab; ++n) logits[n] = LaneExp<A>(logits[n] - largest);
-    const double sum = LaneSum(call.vocab, [logits](Index n) { return static_cast<double>(logits[n]); });
+    for (Index n = 0; n < call.vocab; ++n) logits[n] = lane_exp<A>(logits[n] - largest);
+    const double sum = lane_sum(call.vocab, [logits](Index n) { return static_cast<double>(logits[n]); });
     call.losses[row] = canonical_log(sum) - chosen;
     if (!call.gradient) continue;
     const A factor = static_cast<A>(call.grad_scale / sum);
@@ -48,8 +48,8 @@ void CrossEntropy(const CrossEntropyRows<A>& call) {
   }
 }
 
-void CrossEntropyF32(const CrossEntropyRows<float>& call) { CrossEntropy(call); }
-void CrossEntropyF64(const CrossEntropyRows<double>& call) { CrossEntropy(call); }
+void cross_entropy_f32(const CrossEntropyRows<float>& call) { cross_entropy_all(call); }
+void cross_entropy_f64(const CrossEntropyRows<double>& call) { cross_entropy_all(call); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace headwise
@@ -62,11 +62,11 @@ namespace headwise {
 
 template <>
 CrossEntropyFunction<float> cross_entropy_for(Isa isa) {
-  return HEADWISE_LOOP_FOR_ISA(isa, CrossEntropyF32);
+  return HEADWISE_LOOP_FOR_ISA(isa, cross_entropy_f32);
 }
 template <>
 CrossEntropyFunction<double> cross_entropy_for(Isa isa) {
-  return HEADWISE_LOOP_FOR_ISA(isa, CrossEntropyF64);
+  return HEADWISE_LOOP_FOR_ISA(isa, cross_entropy_f64);
 }
 
 }  // namespace headwise

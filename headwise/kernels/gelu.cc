@@ -54,13 +54,13 @@ struct Gate {
 };
 
 template <class A>
-HWY_INLINE Gate<A> ExactGate(A x) {
+HWY_INLINE Gate<A> exact_gate(A x) {
   using K = NormalTail<A>;
   const A size = std::fabs(x);
   const A a = K::kLargest < size ? K::kLargest : size;
   const A square = a * a, rest = std::fma(a, a, -square);
   // exp(-(square + rest) / 2): what the square lost in rounding counts where it is large.
-  const A bell = LaneExp<A>(square * A(-0.5));
+  const A bell = lane_exp<A>(square * A(-0.5));
   const A density = std::fma(bell, rest * A(-0.5), bell);
   const A inverse = A{1} / (a + K::kShift), t = (a - K::kShift) * inverse;
   A r = K::kCoefficient[K::kDegree];
@@ -73,14 +73,14 @@ HWY_INLINE Gate<A> ExactGate(A x) {
 }
 
 template <class A>
-HWY_INLINE Gate<A> TanhGate(A x) {
+HWY_INLINE Gate<A> tanh_gate(A x) {
   constexpr A kScale = A(0.79788456080286535588), kCubic = A(0.044715);  // kScale: sqrt(2 / pi)
   constexpr A kLargest = A(sizeof(A) == 4 ? 16 : 40);                    // from there on tanh is 1 to the last bit
   const A size = std::fabs(x);
   const A a = kLargest < size ? kLargest : size;
   const A square = a * a;
   const A u = kScale * std::fma(kCubic * square, a, a);
-  const A e = LaneExp<A>(u * A{-2});
+  const A e = lane_exp<A>(u * A{-2});
   const A near_one = A{1} / (A{1} + e);  // the gate of |x|
   const A steep = A{2} * kScale * std::fma(A{3} * kCubic, square, A{1});
   const A slope = a * (e * near_one * near_one) * steep;
@@ -88,36 +88,36 @@ HWY_INLINE Gate<A> TanhGate(A x) {
 }
 
 template <class A>
-void ExactForward(const A* x, Index count, A* y) {
-  for (Index n = 0; n < count; ++n) y[n] = x[n] * ExactGate<A>(x[n]).open;
+void exact_forward(const A* x, Index count, A* y) {
+  for (Index n = 0; n < count; ++n) y[n] = x[n] * exact_gate<A>(x[n]).open;
 }
 template <class A>
-void TanhForward(const A* x, Index count, A* y) {
-  for (Index n = 0; n < count; ++n) y[n] = x[n] * TanhGate<A>(x[n]).open;
+void tanh_forward(const A* x, Index count, A* y) {
+  for (Index n = 0; n < count; ++n) y[n] = x[n] * tanh_gate<A>(x[n]).open;
 }
 template <class A>
-void ExactBackward(const A* HWY_RESTRICT x, Index count, A* HWY_RESTRICT grad) {
+void exact_backward(const A* HWY_RESTRICT x, Index count, A* HWY_RESTRICT grad) {
   for (Index n = 0; n < count; ++n) {
-    const Gate<A> gate = ExactGate<A>(x[n]);
+    const Gate<A> gate = exact_gate<A>(x[n]);
     grad[n] = grad[n] * (gate.open + gate.slope);
   }
 }
 template <class A>
-void TanhBackward(const A* HWY_RESTRICT x, Index count, A* HWY_RESTRICT grad) {
+void tanh_backward(const A* HWY_RESTRICT x, Index count, A* HWY_RESTRICT grad) {
   for (Index n = 0; n < count; ++n) {
-    const Gate<A> gate = TanhGate<A>(x[n]);
+    const Gate<A> gate = tanh_gate<A>(x[n]);
     grad[n] = grad[n] * (gate.open + gate.slope);
   }
 }
 
-void ExactForwardF32(const float* x, Index count, float* y) { ExactForward(x, count, y); }
-void ExactForwardF64(const double* x, Index count, double* y) { ExactForward(x, count, y); }
-void TanhForwardF32(const float* x, Index count, float* y) { TanhForward(x, count, y); }
-void TanhForwardF64(const double* x, Index count, double* y) { TanhForward(x, count, y); }
-void ExactBackwardF32(const float* x, Index count, float* grad) { ExactBackward(x, count, grad); }
-void ExactBackwardF64(const double* x, Index count, double* grad) { ExactBackward(x, count, grad); }
-void TanhBackwardF32(const float* x, Index count, float* grad) { TanhBackward(x, count, grad); }
-void TanhBackwardF64(const double* x, Index count, double* grad) { TanhBackward(x, count, grad); }
+void exact_forward_f32(const float* x, Index count, float* y) { exact_forward(x, count, y); }
+void exact_forward_f64(const double* x, Index count, double* y) { exact_forward(x, count, y); }
+void tanh_forward_f32(const float* x, Index count, float* y) { tanh_forward(x, count, y); }
+void tanh_forward_f64(const double* x, Index count, double* y) { tanh_forward(x, count, y); }
+void exact_backward_f32(const float* x, Index count, float* grad) { exact_backward(x, count, grad); }
+void exact_backward_f64(const double* x, Index count, double* grad) { exact_backward(x, count, grad); }
+void tanh_backward_f32(const float* x, Index count, float* grad) { tanh_backward(x, count, grad); }
+void tanh_backward_f64(const double* x, Index count, double* grad) { tanh_backward(x, count, grad); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace headwise
@@ -131,16 +131,16 @@ namespace headwise {
 template <>
 GeluFunctions<float> gelu_functions_for(GeluForm form, Isa isa) {
   if (form == GeluForm::kTanh) {
-    return {HEADWISE_LOOP_FOR_ISA(isa, TanhForwardF32), HEADWISE_LOOP_FOR_ISA(isa, TanhBackwardF32)};
+    return {HEADWISE_LOOP_FOR_ISA(isa, tanh_forward_f32), HEADWISE_LOOP_FOR_ISA(isa, tanh_backward_f32)};
   }
-  return {HEADWISE_LOOP_FOR_ISA(isa, ExactForwardF32), HEADWISE_LOOP_FOR_ISA(isa, ExactBackwardF32)};
+  return {HEADWISE_LOOP_FOR_ISA(isa, exact_forward_f32), HEADWISE_LOOP_FOR_ISA(isa, exact_backward_f32)};
 }
 template <>
 GeluFunctions<double> gelu_functions_for(GeluForm form, Isa isa) {
   if (form == GeluForm::kTanh) {
-    return {HEADWISE_LOOP_FOR_ISA(isa, TanhForwardF64), HEADWISE_LOOP_FOR_ISA(isa, TanhBackwardF64)};
+    return {HEADWISE_LOOP_FOR_ISA(isa, tanh_forward_f64), HEADWISE_LOOP_FOR_ISA(isa, tanh_backward_f64)};
   }
-  return {HEADWISE_LOOP_FOR_ISA(isa, ExactForwardF64), HEADWISE_LOOP_FOR_ISA(isa, ExactBackwardF64)};
+  return {HEADWISE_LOOP_FOR_ISA(isa, exact_forward_f64), HEADWISE_LOOP_FOR_ISA(isa, exact_backward_f64)};
 }
 
 }  // namespace headwise

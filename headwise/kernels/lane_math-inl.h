@@ -22,7 +22,7 @@ namespace HWY_NAMESPACE {
 
 // canonical_exp without its branch: both results are there, and one is taken.
 template <class A>
-HWY_INLINE A LaneExp(A x) {
+HWY_INLINE A lane_exp(A x) {
   using K = ExpConstants<A>;
   using Bits = typename K::Bits;
   const A shifted = std::fma(x, K::kLog2E, K::kRound);
@@ -39,7 +39,7 @@ HWY_INLINE A LaneExp(A x) {
 
 // Sum over n in [0, count) of term(n): 16 lanes in double (n mod 16), rising, added by halves: 8, 4, 2, 1.
 template <class Term>
-HWY_INLINE double LaneSum(Index count, const Term& term) {
+HWY_INLINE double lane_sum(Index count, const Term& term) {
   double lanes[kSumLanes] = {};
   Index n = 0;
   for (; n + kSumLanes <= count; n += kSumLanes) {

@@ -15,7 +15,7 @@ namespace headwise {
 namespace HWY_NAMESPACE {
 
 template <class A>
-HWY_INLINE void NormalizeRow(const A* x, A* y, double mean, double factor, const LayerNormForward<A>& call) {
+HWY_INLINE void normalize_row(const A* x, A* y, double mean, double factor, const LayerNormForward<A>& call) {
   const A* weight = call.weight;
   if (call.bias == nullptr) {
     for (Index i = 0; i < call.width; ++i) {
@@ -31,18 +31,18 @@ HWY_INLINE void NormalizeRow(const A* x, A* y, double mean, double factor, const
 }
 
 template <class A>
-void Forward(const LayerNormForward<A>& call) {
+void forward_rows(const LayerNormForward<A>& call) {
   const double width = static_cast<double>(call.width);
   for (Index row = 0; row < call.rows; ++row) {
     const A* x = call.x + row * call.x_stride;
-    const double mean = LaneSum(call.width, [x](Index i) { return static_cast<double>(x[i]); }) / width;
+    const double mean = lane_sum(call.width, [x](Index i) { return static_cast<double>(x[i]); }) / width;
     // Squares of the differences, not mean(x^2) - mean^2, which cancels when the mean is large.
-    const double squares = LaneSum(call.width, [x, mean](Index i) {
+    const double squares = lane_sum(call.width, [x, mean](Index i) {
       const double difference = static_cast<double>(x[i]) - mean;
       return difference * difference;
     });
     const double factor = 1.0 / std::sqrt(squares / width + call.eps);
-    NormalizeRow(x, call.y + row * call.y_stride, mean, factor, call);
+    normalize_row(x, call.y + row * call.y_stride, mean, factor, call);
     if (call.mean != nullptr) call.mean[row] = mean;
     if (call.factor != nullptr) call.factor[row] = factor;
   }
@@ -50,7 +50,7 @@ void Forward(const LayerNormForward<A>& call) {
 
 // With n = (x - mean) * factor and g = grad_y * weight: grad_x += factor * (g - mean(g) - n * mean(g * n)).
 template <class A>
-void Backward(const LayerNormBackward<A>& call) {
+void backward_rows(const LayerNormBackward<A>& call) {
   const Index width = call.width;
   A* HWY_RESTRICT grad_weight = call.grad_weight;
   std::fill_n(grad_weight, width, A{0});
@@ -63,9 +63,9 @@ void Backward(const LayerNormBackward<A>& call) {
     const double mean = call.mean[row], factor = call.factor[row];
     const auto scaled = [=](Index i) { return static_cast<double>(grad_y[i]) * static_cast<double>(weight[i]); };
     const auto normal = [=](Index i) { return (static_cast<double>(x[i]) - mean) * factor; };
-    const double mean_scaled = LaneSum(width, scaled) / static_cast<double>(width);
+    const double mean_scaled = lane_sum(width, scaled) / static_cast<double>(width);
     const double mean_product =
-        LaneSum(width, [=](Index i) { return scaled(i) * normal(i); }) / static_cast<double>(width);
+        lane_sum(width, [=](Index i) { return scaled(i) * normal(i); }) / static_cast<double>(width);
     for (Index i = 0; i < width; ++i) {
       const double n = normal(i);
       grad_x[i] += static_cast<A>(factor * (scaled(i) - mean_scaled - n * mean_product));
@@ -76,10 +76,10 @@ void Backward(const LayerNormBackward<A>& call) {
   }
 }
 
-void ForwardF32(const LayerNormForward<float>& call) { Forward(call); }
-void ForwardF64(const LayerNormForward<double>& call) { Forward(call); }
-void BackwardF32(const LayerNormBackward<float>& call) { Backward(call); }
-void BackwardF64(const LayerNormBackward<double>& call) { Backward(call); }
+void forward_f32(const LayerNormForward<float>& call) { forward_rows(call); }
+void forward_f64(const LayerNormForward<double>& call) { forward_rows(call); }
+void backward_f32(const LayerNormBackward<float>& call) { backward_rows(call); }
+void backward_f64(const LayerNormBackward<double>& call) { backward_rows(call); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace headwise
@@ -92,11 +92,11 @@ namespace headwise {
 
 template <>
 LayerNormFunctions<float> layer_norm_functions_for(Isa isa) {
-  return {HEADWISE_LOOP_FOR_ISA(isa, ForwardF32), HEADWISE_LOOP_FOR_ISA(isa, BackwardF32)};
+  return {HEADWISE_LOOP_FOR_ISA(isa, forward_f32), HEADWISE_LOOP_FOR_ISA(isa, backward_f32)};
 }
 template <>
 LayerNormFunctions<double> layer_norm_functions_for(Isa isa) {
-  return {HEADWISE_LOOP_FOR_ISA(isa, ForwardF64), HEADWISE_LOOP_FOR_ISA(isa, BackwardF64)};
+  return {HEADWISE_LOOP_FOR_ISA(isa, forward_f64), HEADWISE_LOOP_FOR_ISA(isa, backward_f64)};
 }
 
 }  // namespace headwise
