@@ -9,6 +9,10 @@ NEED_TORCH = {
     "decoder_torch_test.py",
     "minilm_torch_test.py",
     "torch_reference_test.py",
+    "torch_faults_test.py",
+    "torch_sdpa_test.py",
+    "torch_transforms_test.py",
+    "torch_wrong_calls_test.py",
 }
 MISSING = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
 _not_run = []

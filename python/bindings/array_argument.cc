@@ -26,6 +26,42 @@ const Numpy& numpy() {
   return names;
 }
 
+// Attribute names and element types of torch, looked up once and kept for good.
+struct Torch {
+  nb::handle dtype, data_ptr, shape, stride;
+  std::vector<std::pair<PyObject*, DType>> types;
+
+  std::optional<DType> dtype_of(nb::handle type) const {
+    for (const auto& [object, known] : types) {
+      if (object == type.ptr()) return known;
+    }
+    return std::nullopt;
+  }
+};
+
+const Torch& torch() {
+  static const Torch names = [] {
+    nb::module_ module = nb::module_::import_("torch");
+    const auto interned = [](const char* text) { return nb::handle(PyUnicode_InternFromString(text)); };
+    Torch made{interned("dtype"), interned("data_ptr"), interned("shape"), interned("stride"), {}};
+    for (DType type :
+         {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kFloat64, DType::kBool, DType::kInt64}) {
+      nb::object object = module.attr(std::string(dtype_name(type)).c_str());
+      made.types.emplace_back(object.release().ptr(), type);
+    }
+    return made;
+  }();
+  return names;
+}
+
+std::vector<Index> indices_of(nb::handle tuple) {
+  std::vector<Index> values(static_cast<std::size_t>(PyTuple_GET_SIZE(tuple.ptr())));
+  for (std::size_t axis = 0; axis < values.size(); ++axis) {
+    values[axis] = PyLong_AsLongLong(PyTuple_GET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(axis)));
+  }
+  return values;
+}
+
 bool is_instance(nb::handle object, nb::handle type) {
   return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(type.ptr())) != 0;
 }
@@ -121,25 +157,37 @@ std::string type_text(nb::handle object) {
 
 std::string dtype_text(nb::handle array) {
   nb::object dtype = array.attr("dtype");
+  if (!nb::hasattr(dtype, "isnative")) return nb::cast<std::string>(nb::str(dtype));  // torch's
   const bool native = nb::cast<bool>(dtype.attr("isnative"));
   return nb::cast<std::string>(nb::str(native ? dtype.attr("name") : dtype.attr("str")));
 }
 
-ArrayArgument::ArrayArgument(std::string_view who, std::string_view name, nb::handle object) : who_(who), name_(name) {
+ArrayArgument::ArrayArgument(std::string_view who, std::string_view name, nb::handle object, ArrayLibrary library)
+    : who_(who), name_(name) {
   if (object.is_none()) return;
+  if (library == ArrayLibrary::kTorch) {
+    object_ = nb::borrow(object);
+    take_tensor();
+    return;
+  }
   if (!is_numpy_array(object) || is_instance(object, numpy().masked_array_type)) {
     throw DTypeError(who_ + ": " + name_ + " must be a numpy array, got " + type_text(object));
   }
   object_ = nb::borrow(object);
-  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0) {
+  take_buffer();
+}
+
+void ArrayArgument::take_buffer() {
+  if (PyObject_GetBuffer(object_.ptr(), &buffer_, PyBUF_STRIDED_RO | PyBUF_FORMAT) == 0) {
     dtype_ = dtype_of_format(buffer_.format == nullptr ? "B" : buffer_.format, buffer_.itemsize);
   } else {
-    PyErr_Clear();                     // a type that the buffer protocol has no letter for
-    if (!is_bfloat16(object)) return;  // the first check of the type tells
-    if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
+    PyErr_Clear();                      // a type that the buffer protocol has no letter for
+    if (!is_bfloat16(object_)) return;  // the first check of the type tells
+    if (PyObject_GetBuffer(object_.ptr(), &buffer_, PyBUF_STRIDED_RO) != 0) throw nb::python_error();
     dtype_ = DType::kBFloat16;
   }
   holds_buffer_ = true;
+  address_ = buffer_.buf;
   shape_.assign(buffer_.shape, buffer_.shape + buffer_.ndim);
   if (dtype_) take_strides();
 }
@@ -155,9 +203,18 @@ ArrayArgument& ArrayArgument::operator=(ArrayArgument&& other) noexcept {
   std::swap(buffer_, other.buffer_);
   std::swap(holds_buffer_, other.holds_buffer_);
   std::swap(dtype_, other.dtype_);
+  std::swap(address_, other.address_);
   std::swap(shape_, other.shape_);
   std::swap(strides_, other.strides_);
   return *this;
+}
+
+void ArrayArgument::take_tensor() {
+  const Torch& names = torch();
+  dtype_ = names.dtype_of(nb::getattr(object_, names.dtype));
+  address_ = reinterpret_cast<const void*>(nb::cast<std::uintptr_t>(object_.attr(names.data_ptr)()));
+  shape_ = indices_of(nb::getattr(object_, names.shape));
+  strides_ = indices_of(object_.attr(names.stride)());
 }
 
 // A field of a record array may lie between the elements; such a view cannot be described in whole elements.
@@ -182,7 +239,7 @@ Index ArrayArgument::elements() const {
 
 const void* ArrayArgument::data() const {
   static const double kNothing = 0;  // an empty array still has an address: a null view would mean "not given"
-  return buffer_.buf != nullptr ? buffer_.buf : &kNothing;
+  return address_ != nullptr ? address_ : &kNothing;
 }
 
 ArrayArgument ArrayArgument::copy() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A numpy array as a caller gave it: borrowed, checked, never cast and never copied.
+// A numpy array, or a tensor of torch, as a caller gave it: borrowed, checked, never cast and never copied.
 #ifndef HEADWISE_PYTHON_BINDINGS_ARRAY_ARGUMENT_H_
 #define HEADWISE_PYTHON_BINDINGS_ARRAY_ARGUMENT_H_
 
@@ -28,6 +28,9 @@ std::string dtype_text(nb::handle array);
 // "list", "numpy.ma.MaskedArray": the type of an object as an error names it.
 std::string type_text(nb::handle object);
 
+// Whose objects a call takes. Of torch, the Python side has made sure that they are strided tensors on the CPU.
+enum class ArrayLibrary : bool { kNumpy, kTorch };
+
 // bfloat16 is known by its name: the package ml_dtypes is not needed here.
 // Holds the array's buffer as long as it lives. Created and destroyed under the GIL; its views may be used without it.
 class ArrayArgument {
@@ -35,7 +38,8 @@ class ArrayArgument {
   ArrayArgument() = default;  // not given
   // None is "not given". Throws DTypeError when the object is no numpy array; an element type that has no DType is
   // noticed by the first check of the type.
-  ArrayArgument(std::string_view who, std::string_view name, nb::handle object);
+  ArrayArgument(std::string_view who, std::string_view name, nb::handle object,
+                ArrayLibrary library = ArrayLibrary::kNumpy);
   ~ArrayArgument();
   ArrayArgument(ArrayArgument&& other) noexcept { *this = std::move(other); }
   ArrayArgument& operator=(ArrayArgument&& other) noexcept;
@@ -72,13 +76,16 @@ class ArrayArgument {
   }
 
  private:
+  void take_buffer();
   void take_strides();
+  void take_tensor();
 
   std::string who_, name_;
   nb::object object_;
   Py_buffer buffer_{};
   bool holds_buffer_ = false;
   std::optional<DType> dtype_;
+  const void* address_ = nullptr;
   std::vector<Index> shape_, strides_;
 };
 

@@ -21,7 +21,7 @@ AttentionCall::AttentionCall(std::string_view who, const AttentionHandles& given
     : who_(who), visibility_(who, AlignmentNames::kTaken) {
   take_inputs(given);
   take_rule(given);
-  visibility_.take_mask(given.mask, shape_);
+  visibility_.take_mask(given.mask, shape_, given.arrays);
   visibility_.take_causal(given.causal);
   visibility_.take_window(given.window);
   visibility_.take_query_offset(given.query_offset, shape_);
@@ -34,7 +34,7 @@ AttentionCall::AttentionCall(std::string_view who, const AttentionHandles& given
     : who_(who), visibility_(who, AlignmentNames::kTaken) {
   take_queries(given.q, cached);
   take_rule(given);
-  visibility_.take_mask(given.mask, shape_);
+  visibility_.take_mask(given.mask, shape_, given.arrays);
   visibility_.take_causal(given.causal);
   visibility_.take_window(given.window);
   visibility_.take_query_offset(given.query_offset, shape_);
@@ -42,13 +42,13 @@ AttentionCall::AttentionCall(std::string_view who, const AttentionHandles& given
   with_float_type(dtype(), [&](auto zero) { check_attention(who_, problem<decltype(zero)>()); });
 }
 
-ArrayArgument AttentionCall::required_array(const char* name, nb::handle object) const {
+ArrayArgument AttentionCall::required_array(const char* name, nb::handle object, ArrayLibrary library) const {
   if (object.is_none()) throw DTypeError(who_ + ": " + name + " must be a numpy array, got NoneType");
-  return ArrayArgument(who_, name, object);
+  return ArrayArgument(who_, name, object, library);
 }
 
 void AttentionCall::take_queries(nb::handle given, const CachedKeys& cached) {
-  q = required_array("q", given);
+  q = required_array("q", given, ArrayLibrary::kNumpy);
   require_dtype(q, cached.dtype, "the cache");
   check_shape(who_, "q", q.shape(), {{"batch", cached.batch}, {"heads"}, {"seq_q"}, {"head_dim", cached.head_dim}});
   shape_ = {cached.batch,  q.shape()[1],    cached.kv_heads,  q.shape()[2],
@@ -56,9 +56,9 @@ void AttentionCall::take_queries(nb::handle given, const CachedKeys& cached) {
 }
 
 void AttentionCall::take_inputs(const AttentionHandles& given) {
-  q = required_array("q", given.q);
-  k = required_array("k", given.k);
-  v = required_array("v", given.v);
+  q = required_array("q", given.q, given.arrays);
+  k = required_array("k", given.k, given.arrays);
+  v = required_array("v", given.v, given.arrays);
   require_float(q);
   require_same_dtype(k, q);
   require_same_dtype(v, q);
@@ -76,9 +76,9 @@ void AttentionCall::take_inputs(const AttentionHandles& given) {
 }
 
 void AttentionCall::take_rule(const AttentionHandles& given) {
-  bias = ArrayArgument(who_, "bias", given.bias);
-  alibi_slopes = ArrayArgument(who_, "alibi_slopes", given.alibi_slopes);
-  sinks = ArrayArgument(who_, "sinks", given.sinks);
+  bias = ArrayArgument(who_, "bias", given.bias, given.arrays);
+  alibi_slopes = ArrayArgument(who_, "alibi_slopes", given.alibi_slopes, given.arrays);
+  sinks = ArrayArgument(who_, "sinks", given.sinks, given.arrays);
   require_same_dtype(bias, q);
   for (const ArrayArgument* array : {&alibi_slopes, &sinks}) require_accumulated_dtype(*array, q);
   check_score_shape(who_, bias, shape_);

@@ -16,6 +16,7 @@ namespace headwise::python {
 struct AttentionHandles {
   nb::handle q, k, v, mask, bias, causal, query_offset, window, kv_lengths, scale, softcap, alibi_slopes, sinks,
       dropout, seed, batch_offset, head_offset;
+  ArrayLibrary arrays = ArrayLibrary::kNumpy;
 };
 
 // Keys and values that lie in a cache already: their type and sizes.
@@ -62,7 +63,7 @@ class AttentionCall {
   ArrayArgument q, k, v, bias, alibi_slopes, sinks;
 
  private:
-  ArrayArgument required_array(const char* name, nb::handle object) const;
+  ArrayArgument required_array(const char* name, nb::handle object, ArrayLibrary library) const;
   void take_inputs(const AttentionHandles& given);
   void take_queries(nb::handle given, const CachedKeys& cached);
   void take_rule(const AttentionHandles& given);

@@ -13,11 +13,13 @@
 #include "python/bindings/linear_binding.h"
 #include "python/bindings/runtime_binding.h"
 #include "python/bindings/saved_attention.h"
+#include "python/bindings/tensor_binding.h"
 
 NB_MODULE(_headwise, module) {
   headwise::python::register_errors();
   headwise::python::bind_saved_attention(module);
   headwise::python::bind_attention(module);
+  headwise::python::bind_tensor_attention(module);
   headwise::python::bind_kv_cache(module);
   headwise::python::bind_linear(module);
   headwise::python::bind_layers(module);

@@ -27,8 +27,8 @@ void check_score_shape(std::string_view who, const ArrayArgument& array, const A
   }
 }
 
-void VisibilityArguments::take_mask(nb::handle mask, const AttentionShape& shape) {
-  mask_ = ArrayArgument(who_, "mask", mask);
+void VisibilityArguments::take_mask(nb::handle mask, const AttentionShape& shape, ArrayLibrary library) {
+  mask_ = ArrayArgument(who_, "mask", mask, library);
   if (!mask_.given()) return;
   if (mask_.dtype() != DType::kBool) {
     throw DTypeError(who_ + ": mask must be bool (True = attend), got " + dtype_text(mask));

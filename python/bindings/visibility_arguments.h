@@ -20,7 +20,7 @@ class VisibilityArguments {
   VisibilityArguments() = default;
   VisibilityArguments(std::string_view who, AlignmentNames names) : who_(who), names_(names) {}
 
-  void take_mask(nb::handle mask, const AttentionShape& shape);
+  void take_mask(nb::handle mask, const AttentionShape& shape, ArrayLibrary library = ArrayLibrary::kNumpy);
   // From here on the mask is a copy: the caller may change theirs.
   void own_mask();
   void take_causal(nb::handle causal);

@@ -44,7 +44,11 @@ apply_environment()
 
 
 def __getattr__(name):
-    if name in ("torch", "hf"):
+    if name == "torch":  # not imported with the package: it needs torch
+        import importlib
+
+        return importlib.import_module("headwise.torch")
+    if name == "hf":
         from ._later import not_served
 
         raise not_served(name)

@@ -13,7 +13,7 @@ def test_a_name_whose_time_has_not_come_refuses_the_call(name):
         getattr(headwise, name)(*arguments)
 
 
-@pytest.mark.parametrize("name", ["torch", "hf"])
+@pytest.mark.parametrize("name", ["hf"])
 def test_a_module_whose_time_has_not_come_refuses_its_import(name):
     text = f"^headwise.{name} is not served yet$"
     with pytest.raises(NotImplementedError, match=text):

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of a plain eager call: kernels forward and backward under torch's autograd."""
+
+from __future__ import annotations
+
+import torch
+
+from . import _composite, _kernels
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, q, k, v, bias, alibi_slopes, sinks, mask, options):
+        done = _kernels.forward(q, k, v, bias, alibi_slopes, sinks, mask, options, save=True)
+        ctx.save_for_backward(q, k, v, bias, alibi_slopes, sinks, mask, done.kept, done.row_max, done.row_sum)
+        ctx.options = options
+        ctx.set_materialize_grads(False)
+        return done.context, done.lse, done.weights, done.stats
+
+    @staticmethod
+    def backward(ctx, grad_context, grad_lse, grad_weights, _):
+        *arguments, kept, row_max, row_sum = ctx.saved_tensors
+        needed = ctx.needs_input_grad[:6]
+        if grad_lse is not None or grad_weights is not None or torch.is_grad_enabled():
+            gradients = _differentiable(arguments, (grad_context, grad_lse, grad_weights), ctx.options, needed)
+        elif grad_context is None:
+            gradients = [None] * 6
+        else:
+            gradients = _kernels.backward(grad_context, *arguments, kept, row_max, row_sum, ctx.options, needed)
+        return *gradients, None, None
+
+
+def _differentiable(arguments, gradients, options, needed):
+    """The gradients once more as functions of the arguments: O(seq_q * seq_kv) memory."""
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # Views: a derivative by q alone, also where k was made from q.
+        *floats, mask = (
+            None if a is None else a.view_as(a) if again or not need else a.detach().requires_grad_()
+            for a, need in zip(arguments, (*needed, False), strict=True)
+        )
+        outputs = _composite.attend(*floats, mask, options)
+        pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if g is not None]
+        wanted = [a for a, need in zip(floats, needed, strict=True) if need]
+        if not pairs or not wanted:
+            return [None] * 6
+        found = iter(
+            torch.autograd.grad(
+                [o for o, _ in pairs], wanted, [g for _, g in pairs], create_graph=again, allow_unused=True
+            )
+        )
+        return [next(found) if need else None for need in needed]
+
+
+def attend(q, k, v, bias, alibi_slopes, sinks, mask, options):
+    """(context, lse, weights, stats) of plain CPU tensors."""
+    options = options.settled()
+    if torch.is_grad_enabled() and (
+        q.requires_grad
+        or k.requires_grad
+        or v.requires_grad
+        or (bias is not None and bias.requires_grad)
+        or (alibi_slopes is not None and alibi_slopes.requires_grad)
+        or (sinks is not None and sinks.requires_grad)
+    ):
+        return _Attention.apply(q, k, v, bias, alibi_slopes, sinks, mask, options)
+    return _kernels.forward(q, k, v, bias, alibi_slopes, sinks, mask, options, save=False)[:4]
