@@ -8,9 +8,12 @@ NEED_TORCH = {
     "checkpoint_families_torch_test.py",
     "decoder_torch_test.py",
     "minilm_torch_test.py",
-    "torch_reference_test.py",
+    "torch_book_test.py",
     "torch_faults_test.py",
+    "torch_multihead_test.py",
+    "torch_reference_test.py",
     "torch_sdpa_test.py",
+    "torch_stubs_test.py",
     "torch_transforms_test.py",
     "torch_wrong_calls_test.py",
 }

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Literal
+from typing import Any, Literal
 
+import torch
 from torch import Tensor
 
 from headwise import AttentionResult
 
-__all__ = ["DTypeError", "ShapeError", "scaled_dot_product_attention"]
+from . import book as book
+
+__all__ = ["DTypeError", "MultiheadAttention", "ShapeError", "book", "scaled_dot_product_attention"]
 
 class DTypeError(TypeError, RuntimeError): ...
 class ShapeError(ValueError, RuntimeError): ...
@@ -36,3 +39,34 @@ def scaled_dot_product_attention(
     return_weights: bool | Literal["after_dropout"] = False,
     stats: bool | tuple[str, ...] | None = None,
 ) -> Tensor | AttentionResult: ...
+
+class MultiheadAttention(torch.nn.MultiheadAttention):
+    num_kv_heads: int
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        *,
+        num_kv_heads: int | None = None,
+        head_dim: int | None = None,
+    ) -> None: ...
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]: ...

@@ -22,34 +22,12 @@ class _Attention(torch.autograd.Function):
         *arguments, kept, row_max, row_sum = ctx.saved_tensors
         needed = ctx.needs_input_grad[:6]
         if grad_lse is not None or grad_weights is not None or torch.is_grad_enabled():
-            gradients = _differentiable(arguments, (grad_context, grad_lse, grad_weights), ctx.options, needed)
+            gradients = _composite.gradients(arguments, (grad_context, grad_lse, grad_weights), ctx.options, needed)
         elif grad_context is None:
             gradients = [None] * 6
         else:
             gradients = _kernels.backward(grad_context, *arguments, kept, row_max, row_sum, ctx.options, needed)
         return *gradients, None, None
-
-
-def _differentiable(arguments, gradients, options, needed):
-    """The gradients once more as functions of the arguments: O(seq_q * seq_kv) memory."""
-    again = torch.is_grad_enabled()
-    with torch.enable_grad():
-        # Views: a derivative by q alone, also where k was made from q.
-        *floats, mask = (
-            None if a is None else a.view_as(a) if again or not need else a.detach().requires_grad_()
-            for a, need in zip(arguments, (*needed, False), strict=True)
-        )
-        outputs = _composite.attend(*floats, mask, options)
-        pairs = [(o, g) for o, g in zip(outputs, gradients, strict=True) if g is not None]
-        wanted = [a for a, need in zip(floats, needed, strict=True) if need]
-        if not pairs or not wanted:
-            return [None] * 6
-        found = iter(
-            torch.autograd.grad(
-                [o for o, _ in pairs], wanted, [g for _, g in pairs], create_graph=again, allow_unused=True
-            )
-        )
-        return [next(found) if need else None for need in needed]
 
 
 def attend(q, k, v, bias, alibi_slopes, sinks, mask, options):

@@ -9,6 +9,7 @@ import math
 import torch
 
 from . import _kernels
+from ._options import seed_tensor
 
 
 def attend(q, k, v, bias, alibi_slopes, sinks, mask, options):
@@ -41,15 +42,38 @@ def attend(q, k, v, bias, alibi_slopes, sinks, mask, options):
     weights = torch.softmax(scores, dim=3)[..., :seq_kv] * sees_some
     after = weights
     if options.dropout > 0:
-        after = weights * _kernels.kept_factor(batch, heads, seq_q, seq_kv, options).to(sums)
+        after = weights * _kept_factor(batch, heads, seq_q, seq_kv, options).to(sums)
     context = (after @ values).to(given)
     returned = after if options.return_weights == "after_dropout" else weights
     return context, lse, returned.to(given) if options.return_weights else None
 
 
+def gradients(arguments, grads, options, needed):
+    """The gradients of q, k, v, bias, alibi_slopes, sinks from those of context, lse and weights (None: zero); where
+    gradients are recorded, as functions that can be differentiated again."""
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # Views: a derivative by q alone, also where k was made from q.
+        *floats, mask = (
+            None if a is None else a.view_as(a) if again or not need else a.detach().requires_grad_()
+            for a, need in zip(arguments, (*needed, False), strict=True)
+        )
+        outputs = attend(*floats, mask, options)
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if g is not None]
+        wanted = [a for a, need in zip(floats, needed, strict=True) if need]
+        if not pairs or not wanted:
+            return [None] * 6
+        found = iter(
+            torch.autograd.grad(
+                [o for o, _ in pairs], wanted, [g for _, g in pairs], create_graph=again, allow_unused=True
+            )
+        )
+        return [next(found) if need else None for need in needed]
+
+
 def positions(options, seq_q, seq_kv):
     """(batch or 1, seq_q): where each query row stands."""
-    first = torch.as_tensor(_kernels.first_positions(options, seq_q, seq_kv)).reshape(-1, 1)
+    first = torch.as_tensor(_first_positions(options, seq_q, seq_kv)).reshape(-1, 1)
     return first + torch.arange(seq_q)
 
 
@@ -73,3 +97,31 @@ def visible_keys(q, k, bias, mask, options):
     if bias is not None:
         visible = visible & (bias != -math.inf)
     return visible
+
+
+def _first_positions(options, seq_q, seq_kv):
+    """Where query row 0 stands: an integer, or one for each batch entry."""
+    if options.causal != "lower_right":
+        return options.query_offset
+    if options.kv_lengths is None:
+        return seq_kv - seq_q
+    return torch.as_tensor(options.kv_lengths) - seq_q
+
+
+def _kept_factor(batch, heads, seq_q, seq_kv, options):
+    """(batch, heads, seq_q, seq_kv) float32: what dropout multiplies each weight by, 0 or one over its probability to
+    stay. Read off a call whose weights are all equal; by the operator, so that it can be traced."""
+    queries, keys = torch.zeros((batch, heads, seq_q, 1)), torch.zeros((batch, heads, seq_kv, 1))
+    first = _first_positions(options, seq_q, seq_kv)
+    whole = isinstance(first, int)
+    weights = torch.ops.headwise.attention(
+        *(queries, keys, keys, None, None, None, None),
+        None if whole else torch.as_tensor(first),
+        None,
+        seed_tensor(options.seed),
+        *("", [], 1.0, None, options.dropout),
+        [first if whole else 0, options.batch_offset, options.head_offset],
+        *(False, False, "after_dropout"),
+    )[2]
+    threshold = min(int(options.dropout * 65536 + 0.5), 65535)
+    return (weights != 0).float() * (65536 / (65536 - threshold))

@@ -127,32 +127,3 @@ def backward(grad_context, q, k, v, bias, alibi_slopes, sinks, mask, kept, row_m
         *gradients,
     )
     return gradients
-
-
-def first_positions(options, seq_q, seq_kv):
-    """Where query row 0 stands: an integer, or one for each batch entry."""
-    if options.causal != "lower_right":
-        return options.query_offset
-    if options.kv_lengths is None:
-        return seq_kv - seq_q
-    return [length - seq_q for length in options.kv_lengths]
-
-
-def kept_factor(batch, heads, seq_q, seq_kv, options):
-    """(batch, heads, seq_q, seq_kv) float32: what dropout multiplies each weight by, 0 or one over its probability to
-    stay. Read off a call whose weights are all equal."""
-    plain = options._replace(
-        causal=False,
-        query_offset=first_positions(options, seq_q, seq_kv),
-        window=None,
-        kv_lengths=None,
-        scale=1.0,
-        softcap=None,
-        return_lse=False,
-        return_weights="after_dropout",
-        stats=None,
-    )
-    zeros = torch.zeros((batch, heads, seq_q, 1)), torch.zeros((batch, heads, seq_kv, 1))
-    equal = forward(zeros[0], zeros[1], zeros[1], None, None, None, None, plain, save=False).weights
-    threshold = min(int(options.dropout * 65536 + 0.5), 65535)
-    return (equal != 0).float() * (65536 / (65536 - threshold))

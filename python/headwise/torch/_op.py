@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import torch
 
-from . import _kernels
+from . import _composite, _kernels
 from ._options import Options, seed_tensor
 
 _ARRAYS = (
@@ -43,16 +43,19 @@ def _options(causal, window, scale, softcap, dropout, offsets, query_offsets, kv
         seed=seed,
         batch_offset=offsets[1],
         head_offset=offsets[2],
-    ).settled()
+    )
+
+
+def _weights_kind(text):
+    """return_weights of `Options` from that of the operator: "", "before" or "after_dropout"."""
+    return text if text == "after_dropout" else bool(text)
 
 
 @torch.library.impl("headwise::attention", "CPU")
 def _attention(q, k, v, bias, alibi_slopes, sinks, mask, query_offsets, kv_lengths, seed, *rest):
     *options, save, return_lse, return_weights = rest
-    options = _options(*options, query_offsets, kv_lengths, seed)._replace(
-        return_lse=return_lse,
-        return_weights=return_weights if return_weights == "after_dropout" else bool(return_weights),
-    )
+    options = _options(*options, query_offsets, kv_lengths, seed)
+    options = options._replace(return_lse=return_lse, return_weights=_weights_kind(return_weights)).settled()
     done = _kernels.forward(q, k, v, bias, alibi_slopes, sinks, mask, options, save)
     # An operator's outputs share no memory: where the context is what backward needs, it is not handed out twice.
     kept = None if done.kept is done.context else done.kept
@@ -108,7 +111,7 @@ def _attention_backward(
     *rest,
 ):
     *options, needed = rest
-    options = _options(*options, query_offsets, kv_lengths, seed)
+    options = _options(*options, query_offsets, kv_lengths, seed).settled()
     kept = context if _kernels.sums_dtype(q.dtype) is q.dtype else kept
     arguments = (q, k, v, bias, alibi_slopes, sinks)
     found = _kernels.backward(grad_context, *arguments, mask, kept, row_max, row_sum, options, needed)
@@ -124,7 +127,7 @@ def setup_context(ctx, inputs, output):
     arrays, options, (save, return_lse, return_weights) = inputs[:10], inputs[10:16], inputs[16:]
     context, _, _, kept, row_max, row_sum = output
     ctx.save_for_backward(*arrays, context, kept, row_max, row_sum)
-    ctx.options, ctx.saved = options, save
+    ctx.options, ctx.saved, ctx.weights_kind = options, save, _weights_kind(return_weights)
     # Outputs that nobody asked for, and what is backward's own.
     none = [t for t, asked in zip(output[1:3], (return_lse, return_weights), strict=True) if not asked]
     ctx.mark_non_differentiable(*none, kept, row_max, row_sum)
@@ -132,18 +135,17 @@ def setup_context(ctx, inputs, output):
 
 
 def backward(ctx, grad_context, grad_lse, grad_weights, *_, op=torch.ops.headwise.attention_backward):
-    if grad_lse is not None or grad_weights is not None:
-        raise NotImplementedError(
-            f"{_WHO}: gradients through lse and weights are there in eager mode only, not under torch.compile, "
-            "torch.export and torch.func"
-        )
     if not ctx.saved:
         raise RuntimeError("headwise::attention: gradients need save=True in the forward")
     none = [None] * 19
-    if grad_context is None:
-        return tuple(none)
     *arrays, context, kept, row_max, row_sum = ctx.saved_tensors
     needed = [bool(need) for need in ctx.needs_input_grad[:6]]
+    if grad_lse is not None or grad_weights is not None:
+        options = _options(*ctx.options, *arrays[7:])._replace(return_lse=True, return_weights=ctx.weights_kind)
+        found = _composite.gradients(arrays[:7], (grad_context, grad_lse, grad_weights), options, needed)
+        return (*found, *none[6:])
+    if grad_context is None:
+        return tuple(none)
     found = op(*arrays, grad_context, context, kept, row_max, row_sum, *ctx.options, needed)
     return (*(g if need else None for g, need in zip(found, needed, strict=True)), *none[6:])
 

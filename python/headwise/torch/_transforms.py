@@ -42,12 +42,8 @@ def attend(q, k, v, bias, alibi_slopes, sinks, mask, options):
     """(context, lse, weights, stats) under the transforms that are active."""
     kinds = [interpreter.key() for interpreter in _functorch.get_interpreter_stack()]
     gradients = kinds.count(_functorch.TransformType.Grad)
-    if gradients > 1 or _functorch.TransformType.Jvp in kinds:
-        if options.dropout > 0:
-            raise NotImplementedError(
-                f"{options.who}: dropout has no forward-mode and no second derivative under torch.func; "
-                "backward(create_graph=True) has the second one"
-            )
+    through_extras = gradients and (options.return_lse or options.return_weights)
+    if gradients > 1 or through_extras or _functorch.TransformType.Jvp in kinds:
         return (*_composite.attend(q, k, v, bias, alibi_slopes, sinks, mask, options), None)
     op = _Attention.apply if gradients else torch.ops.headwise.attention
     return _op.attend(q, k, v, bias, alibi_slopes, sinks, mask, options, op=op, save=bool(gradients) or None)
