@@ -23,7 +23,7 @@ def callables(module, stub):
         if isinstance(node, ast.ClassDef):
             real = getattr(module, node.name)
             for method in node.body:
-                if isinstance(method, ast.FunctionDef):
+                if isinstance(method, ast.FunctionDef) and not method.decorator_list:
                     yield f"{node.name}.{method.name}", method, getattr(real, method.name)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any, Literal
+from contextlib import AbstractContextManager
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -8,11 +9,47 @@ from headwise import AttentionResult
 
 from . import book as book
 
-__all__ = ["DTypeError", "MultiheadAttention", "ShapeError", "book", "scaled_dot_product_attention"]
+__all__ = [
+    "DTypeError",
+    "Explanation",
+    "FuseReport",
+    "FusedModule",
+    "MultiheadAttention",
+    "ShapeError",
+    "book",
+    "disable",
+    "disabled",
+    "enable",
+    "explain",
+    "fuse",
+    "is_enabled",
+    "scaled_dot_product_attention",
+]
 
 class DTypeError(TypeError, RuntimeError): ...
 class ShapeError(ValueError, RuntimeError): ...
 
+class Explanation(NamedTuple):
+    path: str
+    reason: str
+    torch_alone: str
+    torch_reason: str
+
+def enable() -> AbstractContextManager[Any]: ...
+def disable() -> None: ...
+def disabled() -> AbstractContextManager[None]: ...
+def is_enabled() -> bool: ...
+def explain(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Explanation: ...
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -39,6 +76,21 @@ def scaled_dot_product_attention(
     return_weights: bool | Literal["after_dropout"] = False,
     stats: bool | tuple[str, ...] | None = None,
 ) -> Tensor | AttentionResult: ...
+
+class FusedModule(NamedTuple):
+    name: str
+    was: str
+    replaced: bool
+    reason: str
+
+class FuseReport(NamedTuple):
+    modules: tuple[FusedModule, ...]
+    @property
+    def replaced(self) -> tuple[FusedModule, ...]: ...
+    @property
+    def left(self) -> tuple[FusedModule, ...]: ...
+
+def fuse(model: torch.nn.Module) -> FuseReport: ...
 
 class MultiheadAttention(torch.nn.MultiheadAttention):
     num_kv_heads: int

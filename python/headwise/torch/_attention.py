@@ -123,6 +123,13 @@ def scaled_dot_product_attention(
     return AttentionResult(context, lse, weights, found)
 
 
+def pose(query, key, value, attn_mask, enable_gqa):
+    """The problem of a call with torch's arguments alone; throws what the call would."""
+    check_inputs(_WHO, query, key, value)
+    mask, bias = _masks(attn_mask, None, None, query)
+    return four_axes(_WHO, query, key, value, mask, bias, enable_gqa)
+
+
 def attend_four_axes(problem, alibi_slopes, sinks, options):
     """(context, lse, weights, stats) of a checked problem; a float32 bias beside 16-bit tensors is kept exact."""
     q, k, v, mask, bias, _ = problem
