@@ -13,6 +13,7 @@ NEED_TORCH = {
     "torch_faults_test.py",
     "torch_fuse_test.py",
     "torch_multihead_test.py",
+    "torch_ranks_test.py",
     "torch_reference_test.py",
     "torch_sdpa_test.py",
     "torch_stubs_test.py",

@@ -17,6 +17,8 @@ def torch_math(q, k, v, mask=None, is_causal=False, **options):
         causal = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
         mask = mask & causal if mask.dtype is torch.bool else mask.masked_fill(~causal, -math.inf)
         is_causal = False
+    if options.pop("enable_gqa", False):
+        k, v = (t.repeat_interleave(q.shape[-3] // t.shape[-3], dim=-3) for t in (k, v))
     with sdpa_kernel(SDPBackend.MATH):
         return F.scaled_dot_product_attention(q, k, v, mask, 0.0, is_causal, **options)
 

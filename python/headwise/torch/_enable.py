@@ -76,7 +76,11 @@ def is_enabled():
 
 @contextlib.contextmanager
 def disabled():
-    """In a `with` block, in this thread alone, torch computes its own attention."""
+    """In a `with` block, in this thread alone, torch computes its own attention.
+
+    A torch that does not hand out its flash kernel (torch.library.get_kernel) computes on its plain path there, and
+    gradients of calls that would have gone to the flash kernel are headwise's.
+    """
     before = is_off()
     thread.off = True
     try:
@@ -91,12 +95,13 @@ def scaled_dot_product_attention(
     """torch.nn.functional.scaled_dot_product_attention while headwise is enabled."""
     theirs = _torchs if _replaced is None else _replaced[0]
     arguments = (query, key, value, attn_mask, dropout_p, is_causal)
+    options = {"scale": scale, "enable_gqa": True} if enable_gqa else {"scale": scale}  # torch 2.4 knows no groups
     if has_torch_function((query, key, value, attn_mask)) or why_torch(query, key, value, attn_mask) is not None:
-        return theirs(*arguments, scale=scale, enable_gqa=enable_gqa)
+        return theirs(*arguments, **options)
     try:
         return _attention.scaled_dot_product_attention(*arguments, scale=scale, enable_gqa=enable_gqa)
     except (ShapeError, DTypeError):  # torch's own word on it
-        return theirs(*arguments, scale=scale, enable_gqa=enable_gqa)
+        return theirs(*arguments, **options)
 
 
 def why_torch(query, key, value, attn_mask):

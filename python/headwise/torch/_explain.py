@@ -54,10 +54,9 @@ def _way(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
 
 
 def _torch_alone(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
+    groups = {"enable_gqa": True} if enable_gqa else {}  # torch 2.4 knows none
     try:
-        chosen = torch._fused_sdp_choice(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )
+        chosen = torch._fused_sdp_choice(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, **groups)
     except (RuntimeError, TypeError) as error:
         return "error", str(error).splitlines()[0]
     name = _BACKENDS.get(chosen, f"backend {chosen}")

@@ -49,16 +49,25 @@ def _problem(query, key, value, attn_mask, is_causal, scale):
 
 
 def _forward(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
-    if is_off() and _FORWARD in _torchs:
-        keys = torch._C._dispatch_keys(query)
-        return _torchs[_FORWARD].call_boxed(
-            keys, query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
-        )
+    if is_off():
+        return _torchs_forward(query, key, value, dropout_p, is_causal, attn_mask, scale)
     given = query.dtype
     query, key, value, mask, bias, options = _problem(query, key, value, attn_mask, is_causal, scale)
     done = _kernels.forward(query, key, value, bias, None, None, mask, options, save=False)
     # torch's own mark of a row that sees nothing, should its backward be the one that reads it.
     return done.context.to(given), done.lse.masked_fill_(done.lse == -torch.inf, 0.0)
+
+
+def _torchs_forward(query, key, value, dropout_p, is_causal, attn_mask, scale):
+    if _FORWARD in _torchs:
+        keys = torch._C._dispatch_keys(query)
+        return _torchs[_FORWARD].call_boxed(
+            keys, query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
+        )
+    # A torch that does not hand out its kernel: its plain path. Backward reads nothing of the sums.
+    math = torch.ops.aten._scaled_dot_product_attention_math
+    out, _ = math(query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale)
+    return out, query.new_zeros(query.shape[:3], dtype=_kernels.sums_dtype(query.dtype))
 
 
 def _backward(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, *, attn_mask=None, scale=None):

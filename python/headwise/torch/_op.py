@@ -170,10 +170,10 @@ def attend(q, k, v, bias, alibi_slopes, sinks, mask, options, op=torch.ops.headw
             f"{options.who}: stats are there in eager mode only, not under torch.compile, torch.export and torch.func"
         )
     offset = options.query_offset
-    if isinstance(offset, list | tuple):
+    if type(offset) in (list, tuple):
         offset = torch.tensor(offset)
     lengths = options.kv_lengths
-    if isinstance(lengths, list | tuple):
+    if type(lengths) in (list, tuple):
         lengths = torch.tensor(lengths)
     tensors = (q, k, v, bias, alibi_slopes, sinks)
     if save is None:
