@@ -43,7 +43,7 @@ double rounding_floor(const Tensor<double, 4>& expected) {
 // The float32 sums in front of the rounding move a result by far less than a step: it may be this much above the floor.
 constexpr double kAboveFloor = 1.001;
 
-// most: the largest relative error of any tensor.
+// most: the largest relative error of any tensor at a length of 1024; the floor of a shorter one is another number.
 template <class T>
 void expect_rounding_floor(bool causal, double most) {
   Dice dice(21);
@@ -71,7 +71,9 @@ void expect_rounding_floor(bool causal, double most) {
   const auto check = [&](const char* what, const Tensor<double, 4>& expected, const Tensor<T, 4>& result) {
     const double error = relative_error(expected, result), floor = rounding_floor<T>(expected);
     ::testing::Test::RecordProperty(what, std::to_string(error));
-    EXPECT_LE(error, most) << what;
+    if (shape[2] == 1024) {
+      EXPECT_LE(error, most) << what;
+    }
     EXPECT_LE(error, kAboveFloor * floor) << what << " above its own rounding";
     EXPECT_GT(error, 0.9 * floor) << what << ": nearer than a rounded result can be";
   };
