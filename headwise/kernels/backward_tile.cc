@@ -199,11 +199,11 @@ template <class A>
 bool RunScores(const BackwardTile<A>& tile) {
   const Index start = tile.block * kKeyBlock;
   const BackwardQueries<A>& q = tile.queries;
-  const RowColumns all = columns_of_rows(q.row, q.rows, start);
+  const GroupColumns columns = GroupColumnsOf(q.row, q.rows, start);
+  const RowColumns& all = columns.all;
   if (all.empty()) return false;
-  MultiplyBlock<A>(q.query_slivers, tile.keys.keys_by_key, tile.head_dim, q.row, q.rows, start, all, tile.weights);
-  MultiplyBlock<A>(q.grad_slivers, tile.keys.values_by_key, tile.v_head_dim, q.row, q.rows, start, all,
-                   tile.grad_scores);
+  MultiplyBlock<A>(q.query_slivers, tile.keys.keys_by_key, tile.head_dim, q.rows, columns, tile.weights, nullptr);
+  MultiplyBlock<A>(q.grad_slivers, tile.keys.values_by_key, tile.v_head_dim, q.rows, columns, tile.grad_scores, nullptr);
   const bool track = NeedsGuard(tile) || tile.bias_tap != nullptr || tile.alibi != nullptr;
   for (Index r = 0; r < q.rows; ++r) TransformRow<A>(tile, r, all, track);
   return true;

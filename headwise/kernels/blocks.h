@@ -12,6 +12,8 @@ namespace headwise {
 inline constexpr Index kKeyBlock = 256;
 // Queries at positions [128 n, 128 n + 128) form one block of the sums behind grad_keys and grad_values.
 inline constexpr Index kQueryBlock = 128;
+// No tile has more rows.
+inline constexpr Index kMostTileRows = 128;
 // Inputs (or outputs, or tokens) [256 n, 256 n + 256) form one block of a projection's sum.
 inline constexpr Index kLinearBlock = 256;
 // A block's row sum runs over 16 lanes (key mod 16), then over a tree: 8, 4, 2, 1.

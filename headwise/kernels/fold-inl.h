@@ -18,20 +18,28 @@ HWY_BEFORE_NAMESPACE();
 namespace headwise {
 namespace HWY_NAMESPACE {
 
+// lower half + upper half, down to 128 bits.
+template <class D>
+HWY_INLINE auto AddHalves(D d, hn::Vec<D> value) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) == 16) {
+    return value;
+  } else {
+    const hn::Half<D> half;
+    return AddHalves(half, hn::Add(hn::LowerHalf(half, value), hn::UpperHalf(half, value)));
+  }
+}
+
 // Sum of 16 lanes by halves: 8, 4, 2, 1.
 template <class A>
-HWY_INLINE A SumLanes(const Vector<A>* lanes) {
-  alignas(64) A values[kSumLanes];
-  for (int v = 0; v < kVectorsPer16<A>; ++v) hn::Store(lanes[v], Tag<A>(), values + v * kLanes<A>);
-  const hn::CappedTag<A, 8> d8;
-  for (int lane = 0; lane < 8; lane += static_cast<int>(hn::Lanes(d8))) {
-    hn::Store(hn::Add(hn::Load(d8, values + lane), hn::Load(d8, values + lane + 8)), d8, values + lane);
+HWY_INLINE A SumLanes(Vector<A>* lanes) {
+#pragma GCC unroll 3
+  for (int half = kVectorsPer16<A> / 2; half > 0; half /= 2) {
+#pragma GCC unroll 4
+    for (int v = 0; v < half; ++v) lanes[v] = hn::Add(lanes[v], lanes[v + half]);
   }
-  const hn::CappedTag<A, 4> d4;
-  for (int lane = 0; lane < 4; lane += static_cast<int>(hn::Lanes(d4))) {
-    hn::Store(hn::Add(hn::Load(d4, values + lane), hn::Load(d4, values + lane + 4)), d4, values + lane);
-  }
-  return (values[0] + values[2]) + (values[1] + values[3]);
+  auto last = AddHalves(Tag<A>(), lanes[0]);
+  if constexpr (sizeof(A) == 4) last = hn::Add(last, hn::Shuffle1032(last));
+  return hn::GetLane(last) + hn::ExtractLane(last, 1);
 }
 
 // Per row of a tile: what the context so far and the block's context are multiplied by; skip: the block adds nothing.

@@ -46,6 +46,7 @@ class ForwardCall {
     if (groups == 0 || group_heads_ == 0) return;
     Executor& executor = execution_.executor != nullptr ? *execution_.executor : threads();
     const int workers = executor.workers();
+    workers_ = workers;
     if (!widens_near() && (workers == 1 || groups >= 4 * workers || outputs_.statistics.received)) {
       run_tasks(execution_, groups, [this](Index group, int) { run_group(group); });
     } else {
@@ -101,11 +102,30 @@ class ForwardCall {
       received = frame.take<double>(group_heads_ * shape_.seq_kv);
       std::fill_n(received, group_heads_ * shape_.seq_kv, 0.0);
     }
+    ReadAhead ahead = ahead_of(group);
     for (Index tile = 0; tile < cut_.tiles(); ++tile) {
       if (execution_.cancelled()) throw Cancelled();
-      run_tile(group, tile, packed, received);
+      run_tile(group, tile, packed, received, &ahead);
     }
     if (received != nullptr) write_received(group, received);
+  }
+
+  // The group that this worker is likely to take next: groups are claimed in order.
+  ReadAhead ahead_of(Index group) const {
+    ReadAhead ahead;
+    const Index next = group + workers_;
+    if (cached_ != nullptr || next >= shape_.batch * shape_.kv_heads) return ahead;
+    const auto rows = [&](const TensorView<const T, 4>& view, Index head) {
+      return view.select(0, batch_of(next)).select(0, head);
+    };
+    const Index head = kv_head_of(next) * group_heads_;
+    ahead.add(rows(problem_.inputs.keys, kv_head_of(next)));
+    ahead.add(rows(problem_.inputs.values, kv_head_of(next)));
+    for (Index n = 0; n < group_heads_; ++n) ahead.add(rows(problem_.inputs.queries, head + n));
+    const Index products = kKeyBlock / tile_shape_.width + ceil_div(shape_.v_head_dim, tile_shape_.width);
+    const Index blocks = ceil_div(shape_.seq_kv, kKeyBlock);
+    ahead.spread_over(ceil_div(group_heads_ * shape_.seq_q, tile_shape_.rows) * blocks * products / 4);
+    return ahead;
   }
 
   void run_together(Index groups, int workers) const {
@@ -127,7 +147,7 @@ class ForwardCall {
     if (split) return run_split(groups, workers, store);
     run_tasks(execution_, groups * tiles, [&](Index task, int) {
       // Late rows see more keys under a causal rule: they go first.
-      run_tile(task % groups, tiles - 1 - task / groups, store.group(task % groups), nullptr);
+      run_tile(task % groups, tiles - 1 - task / groups, store.group(task % groups), nullptr, nullptr);
     });
   }
 
@@ -205,10 +225,12 @@ class ForwardCall {
     return tile;
   }
 
-  void run_tile(Index group, Index number, const PackedKeyValues<A>& packed, double* received) const {
+  void run_tile(Index group, Index number, const PackedKeyValues<A>& packed, double* received,
+                ReadAhead* ahead) const {
     ScratchFrame frame;
     const TileWork work = prepare(frame, group, number);
     ForwardTile<A> tile = tile_of(frame, work, packed);
+    tile.ahead = ahead;
     tile.context = frame.take<A>(work.rows * padded_);
     tile.max = frame.take<A>(kForwardRows);
     tile.sum = frame.take<A>(kForwardRows);
@@ -358,6 +380,7 @@ class ForwardCall {
   TileShape tile_shape_;
   TileRules<A> rules_;
   Index group_heads_;
+  Index workers_ = 1;
   bool tapped_;
   TileCut cut_;
   Index padded_;

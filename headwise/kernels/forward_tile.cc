@@ -47,42 +47,88 @@ HWY_INLINE A ExponentialsAndSum(A* row, Index first, Index last, A shift) {
 template <class A>
 HWY_INLINE A RowMaximum(const A* row, Index first, Index last) {
   const Tag<A> d;
-  constexpr Index kPair = 2 * kSumLanes;
-  Vector<A> max[2 * kVectorsPer16<A>];
+  Vector<A> max[kVectorsPer16<A>];
   for (auto& lane : max) lane = hn::Set(d, -std::numeric_limits<A>::infinity());
-  Index j = first;
-  for (; j + kPair <= last; j += kPair) {
-#pragma GCC unroll 8
-    for (int v = 0; v < 2 * kVectorsPer16<A>; ++v) max[v] = hn::Max(max[v], hn::Load(d, row + j + v * kLanes<A>));
+  for (Index j = first; j < last; j += kSumLanes) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectorsPer16<A>; ++v) max[v] = hn::Max(max[v], hn::Load(d, row + j + v * kLanes<A>));
   }
-  for (; j < last; j += kLanes<A>) max[0] = hn::Max(max[0], hn::Load(d, row + j));
-  for (int v = 1; v < 2 * kVectorsPer16<A>; ++v) max[0] = hn::Max(max[0], max[v]);
+  for (int v = 1; v < kVectorsPer16<A>; ++v) max[0] = hn::Max(max[0], max[v]);
   return hn::GetLane(hn::MaxOfLanes(d, max[0])) + A{0};
 }
 
-// Softmax of one row in one block: scores become exp(score - max), 0 where hidden, in all of `columns`.
+// Columns of the 16 from `start` on that lie outside `own` become -inf.
 template <class A>
-HWY_NOINLINE void SoftmaxRow(const ForwardTile<A>& tile, Index r, const RowColumns& columns, Index start, bool guard,
-                             A* max_out, A* sum_out) {
-  A* scores = tile.scores + r * kTileStride;
-  const RowColumns own = columns_of_row(tile.row[r], start);
-  if (own.begin >= own.end) {
-    std::fill(scores + columns.begin, scores + columns.end, A{0});
-    *max_out = -std::numeric_limits<A>::infinity();
-    *sum_out = 0;
-    return;
+HWY_INLINE void HideOutside(A* row, Index start, const RowColumns& own) {
+  const Tag<A> d;
+  const auto hidden = hn::Set(d, -std::numeric_limits<A>::infinity());
+  const auto begin = hn::Set(d, static_cast<A>(own.begin)), end = hn::Set(d, static_cast<A>(own.end));
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectorsPer16<A>; ++v) {
+    A* at = row + start + v * kLanes<A>;
+    const auto column = hn::Iota(d, static_cast<A>(start + v * kLanes<A>));
+    const auto inside = hn::And(hn::Ge(column, begin), hn::Lt(column, end));
+    hn::Store(hn::IfThenElse(inside, hn::Load(d, at), hidden), d, at);
   }
+}
+
+// Columns [first, last), multiples of 16, become 0.
+template <class A>
+HWY_INLINE void ClearColumns(A* row, Index first, Index last) {
+  const Tag<A> d;
+  for (Index j = first; j < last; j += kLanes<A>) hn::Store(hn::Zero(d), d, row + j);
+}
+
+// The rules and the maximum of one row in one block; -inf up to the next multiples of 16 outside its own columns.
+template <class A>
+HWY_INLINE A MaximumOfRow(const ForwardTile<A>& tile, Index r, const RowColumns& own, Index start, bool guard) {
+  A* scores = tile.scores + r * kTileStride;
   const Index first = own.begin / kSumLanes * kSumLanes, last = round_up(own.end, kSumLanes);
   ApplyRules<A>(tile.rules, tile.row[r], start, own, scores, static_cast<A*>(nullptr));
-  std::fill(scores + first, scores + own.begin, -std::numeric_limits<A>::infinity());
-  std::fill(scores + own.end, scores + last, -std::numeric_limits<A>::infinity());
-  const A max = RowMaximum<A>(scores, first, last);
+  if (own.begin != first) HideOutside<A>(scores, first, own);
+  if (own.end != last) HideOutside<A>(scores, last - kSumLanes, own);
   if (guard) MarkVisible<A>(scores, own, tile.visible + r * kKeyBlock);
-  const A shift = max == -std::numeric_limits<A>::infinity() ? A{0} : max;
-  *max_out = max;
-  *sum_out = ExponentialsAndSum<A>(scores, first, last, shift);
-  if (columns.begin < first) std::fill(scores + columns.begin, scores + first, A{0});
-  if (columns.end > last) std::fill(scores + last, scores + columns.end, A{0});
+  return RowMaximum<A>(scores, first, last);
+}
+
+// Scores become exp(score - max), 0 where hidden, in all of `columns` (and up to the next multiples of 16); returns
+// their sum.
+template <class A>
+HWY_INLINE A ExponentiateRow(A* scores, const RowColumns& own, const RowColumns& columns, A max) {
+  const Index begin = columns.begin / kSumLanes * kSumLanes;
+  if (own.empty()) {
+    ClearColumns<A>(scores, begin, columns.end);
+    return 0;
+  }
+  const Index first = own.begin / kSumLanes * kSumLanes, last = round_up(own.end, kSumLanes);
+  const A sum =
+      ExponentialsAndSum<A>(scores, first, last, max == -std::numeric_limits<A>::infinity() ? A{0} : max);
+  ClearColumns<A>(scores, begin, first);
+  ClearColumns<A>(scores, last, columns.end);
+  return sum;
+}
+
+// Softmax of every row in one block. Some rows at a time: their maxima do not wait for one another, nor do their
+// exponentials, and what the first pass read is still near for the second.
+template <class A>
+HWY_NOINLINE void SoftmaxRows(const ForwardTile<A>& tile, const GroupColumns& columns, Index start, bool guard, A* max,
+                              A* sum) {
+  constexpr Index kTogether = 8;
+  RowColumns own[kTogether];
+  for (Index first = 0; first < tile.rows; first += kTogether) {
+    const Index count = std::min(kTogether, tile.rows - first);
+    for (Index n = 0; n < count; ++n) {
+      own[n] = columns_of_row(tile.row[first + n], start);
+      max[first + n] = own[n].empty() ? -std::numeric_limits<A>::infinity()
+                                      : MaximumOfRow<A>(tile, first + n, own[n], start, guard);
+    }
+    for (Index n = 0; n < count; ++n) {
+      const Index r = first + n;
+      // The second product reads what the row's group needs, the taps all of it.
+      const RowColumns& read = tile.exps != nullptr ? columns.all : columns.group[r / kTileRows];
+      sum[r] = ExponentiateRow<A>(tile.scores + r * kTileStride, own[n], read, max[r]);
+    }
+  }
 }
 
 template <class A>
@@ -100,7 +146,7 @@ HWY_INLINE void TapExponentials(const ForwardTile<A>& tile, Index block, const R
 
 // context of the block, folded into tile.context (or stored, for a partial).
 template <class A>
-HWY_NOINLINE void AccumulateContext(const ForwardTile<A>& tile, Index block, const RowColumns& columns,
+HWY_NOINLINE void AccumulateContext(const ForwardTile<A>& tile, Index block, const GroupColumns& columns,
                                     const FoldFactors<A>& factors, A* context) {
   const PanelLayout layout{tile.packed.v_head_dim, kPanelWidth<A>};
   const Index padded = layout.padded();
@@ -110,8 +156,9 @@ HWY_NOINLINE void AccumulateContext(const ForwardTile<A>& tile, Index block, con
     const Index width = layout.width_of(p);
     for (Index first = 0; first < tile.rows; first += kTileRows) {
       const Index count = std::min<Index>(kTileRows, tile.rows - first);
-      const RowColumns keys = columns_of_rows(tile.row + first, count, block * kKeyBlock);
-      if (keys.begin >= keys.end) continue;
+      const RowColumns& keys = columns.group[first / kTileRows];
+      if (keys.empty()) continue;
+      if (tile.ahead != nullptr) tile.ahead->step();
       const FoldStore<A> store{context + first * padded + p * layout.width,
                                padded,
                                factors.keep + first,
@@ -126,8 +173,8 @@ HWY_NOINLINE void AccumulateContext(const ForwardTile<A>& tile, Index block, con
 
 // The same when the block's values hold inf or NaN and some row does not see all keys: hidden keys are not read.
 template <class A>
-HWY_NOINLINE void AccumulateGuarded(const ForwardTile<A>& tile, Index block, const RowColumns& columns,
-                                    const FoldFactors<A>& factors, A* context) {
+HWY_NOINLINE void AccumulateGuarded(const ForwardTile<A>& tile, Index block, const FoldFactors<A>& factors,
+                                    A* context) {
   const Tag<A> d;
   const PanelLayout layout{tile.packed.v_head_dim, kPanelWidth<A>};
   const Index padded = layout.padded();
@@ -152,14 +199,15 @@ HWY_NOINLINE void AccumulateGuarded(const ForwardTile<A>& tile, Index block, con
 template <class A>
 HWY_NOINLINE void ForwardBlock(const ForwardTile<A>& tile, Index block, RowState<A>& state, A* context) {
   const Index start = block * kKeyBlock;
-  const RowColumns columns = columns_of_rows(tile.row, tile.rows, start);
-  if (columns.begin >= columns.end) return;
+  const GroupColumns groups = GroupColumnsOf(tile.row, tile.rows, start);
+  const RowColumns& columns = groups.all;
+  if (columns.empty()) return;
   const A* keys = tile.packed.keys + block * kKeyBlock * tile.packed.head_dim;
-  MultiplyBlock<A>(tile.queries, keys, tile.packed.head_dim, tile.row, tile.rows, start, columns, tile.scores);
+  MultiplyBlock<A>(tile.queries, keys, tile.packed.head_dim, tile.rows, groups, tile.scores, tile.ahead);
   const bool partly = tile.rules.may_hide() || !every_row_needs(columns, tile.row, tile.rows, start);
   const bool guard = partly && !tile.packed.values_finite[block];
   A max[kForwardRows], sum[kForwardRows];
-  for (Index r = 0; r < tile.rows; ++r) SoftmaxRow<A>(tile, r, columns, start, guard, max + r, sum + r);
+  SoftmaxRows<A>(tile, groups, start, guard, max, sum);
   if (tile.exps != nullptr) TapExponentials<A>(tile, block, columns, max);
   if (tile.rules.dropout_threshold > 0) {
     for (Index r = 0; r < tile.rows; ++r) {
@@ -177,9 +225,9 @@ HWY_NOINLINE void ForwardBlock(const ForwardTile<A>& tile, Index block, RowState
     state.fold(tile.rules, tile.row, tile.rows, max, sum, factors);
   }
   if (guard) {
-    AccumulateGuarded<A>(tile, block, columns, factors, context);
+    AccumulateGuarded<A>(tile, block, factors, context);
   } else {
-    AccumulateContext<A>(tile, block, columns, factors, context);
+    AccumulateContext<A>(tile, block, groups, factors, context);
   }
 }
 

@@ -5,6 +5,7 @@
 #define HEADWISE_KERNELS_FORWARD_TILE_H_
 
 #include "headwise/kernels/panels.h"
+#include "headwise/kernels/read_ahead.h"
 #include "headwise/kernels/row_rules.h"
 #include "headwise/runtime/isa.h"
 
@@ -46,6 +47,7 @@ struct ForwardTile {
   A* exps = nullptr;  // (rows, exps_stride), index: key - first_block * kKeyBlock
   Index exps_stride = 0;
   A* block_max = nullptr;  // (blocks, kForwardRows)
+  ReadAhead* ahead = nullptr;  // what to fetch meanwhile, or null
 };
 
 template <class A>

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
+#include "headwise/kernels/pack_floats.h"
 #include "headwise/tensor/half.h"
 
 namespace headwise {
@@ -23,33 +23,18 @@ inline std::uint64_t not_finite(double value) {
 template <class A>
 using Flag = decltype(not_finite(A{}));
 
-// Four floats; every compiler that builds the kernels has this, with or without vector instructions.
-using Float4 = float __attribute__((vector_size(16)));
-using Int4 = std::int32_t __attribute__((vector_size(16)));
-
-inline Float4 load4(const float* from) {
-  Float4 value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
-inline void store4(float* to, Float4 value) { std::memcpy(to, &value, sizeof value); }
-
-// to[k * width + c] = from[c * stride + k] * factor for 4 columns and 4 k; returns lanes of -1 where not finite.
-inline Int4 transpose4(const float* from, Index stride, float factor, float* to, Index width) {
-  constexpr Int4 kExponent = {0x7F800000, 0x7F800000, 0x7F800000, 0x7F800000};
-  const Float4 r0 = load4(from) * factor, r1 = load4(from + stride) * factor;
-  const Float4 r2 = load4(from + 2 * stride) * factor, r3 = load4(from + 3 * stride) * factor;
-  const auto bad = [&](Float4 row) { return (std::bit_cast<Int4>(row) & kExponent) == kExponent; };
-  const Int4 flags = bad(r0) | bad(r1) | bad(r2) | bad(r3);
-  const Float4 low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5),
-               high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
-  const Float4 low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5),
-               high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
-  store4(to, __builtin_shufflevector(low01, low23, 0, 1, 4, 5));
-  store4(to + width, __builtin_shufflevector(low01, low23, 2, 3, 6, 7));
-  store4(to + 2 * width, __builtin_shufflevector(high01, high23, 0, 1, 4, 5));
-  store4(to + 3 * width, __builtin_shufflevector(high01, high23, 2, 3, 6, 7));
-  return flags;
+// The same in vectors, where this process runs on any.
+template <class T, class A>
+bool pack_in_vectors(FloatPackingFunction FloatPackingFunctions::*kind, const T* from, Index stride, Index count,
+                     Index depth, A factor, A* to, Index width, Flag<A>& bad) {
+  if constexpr (std::is_same_v<T, float>) {
+    const Isa isa = chosen_isa();
+    if (isa == Isa::kCanonical) return false;
+    bad = (float_packing_for(isa).*kind)({from, stride, count, depth, factor, to, width}) ? 0 : 1;
+    return true;
+  } else {
+    return false;
+  }
 }
 
 // to[k * width + c] = from[c * column_stride + k * stride] * factor for c < count, k < depth.
@@ -57,28 +42,11 @@ template <class T, class A>
 Flag<A> transpose(const T* from, Index column_stride, Index stride, Index count, Index depth, A factor, A* to,
                   Index width) {
   Flag<A> bad = 0;
-  Index quads = 0;
-  if constexpr (std::is_same_v<T, float>) {
-    if (stride == 1) {
-      quads = count / 4 * 4;
-      Int4 flags = {0, 0, 0, 0};
-      const Index whole = depth / 4 * 4;
-      for (Index k = 0; k < whole; k += 4) {
-        for (Index c = 0; c < quads; c += 4) {
-          flags |= transpose4(from + c * column_stride + k, column_stride, factor, to + k * width + c, width);
-        }
-      }
-      if ((flags[0] | flags[1] | flags[2] | flags[3]) != 0) bad = 1;
-      for (Index k = whole; k < depth; ++k) {
-        for (Index c = 0; c < quads; ++c) {
-          const float value = from[c * column_stride + k] * factor;
-          bad |= not_finite(value);
-          to[k * width + c] = value;
-        }
-      }
-    }
+  if (stride == 1 && pack_in_vectors<T, A>(&FloatPackingFunctions::transpose, from, column_stride, count, depth, factor,
+                                           to, width, bad)) {
+    return bad;
   }
-  for (Index c = quads; c < count; ++c) {
+  for (Index c = 0; c < count; ++c) {
     const T* column = from + c * column_stride;
     for (Index k = 0; k < depth; ++k) {
       const A value = widen<A>(column[k * stride]) * factor;
@@ -89,33 +57,20 @@ Flag<A> transpose(const T* from, Index column_stride, Index stride, Index count,
   return bad;
 }
 
-// One panel whose columns are dense: rows are copied.
+// to[k * width + c] = from[k * stride + c] * factor for c < count, k < depth: what lies side by side stays so.
 template <class T, class A>
-Flag<A> copy_panel(const Matrix<T>& source, Index first, Index count, Index width, A* panel) {
+Flag<A> copy(const T* from, Index stride, Index count, Index depth, A factor, A* to, Index width) {
   Flag<A> bad = 0;
-  for (Index k = 0; k < source.rows; ++k) {
-    const T* row = source.data + k * source.row_stride + first;
-    A* out = panel + k * width;
+  if (pack_in_vectors<T, A>(&FloatPackingFunctions::copy, from, stride, count, depth, factor, to, width, bad)) {
+    return bad;
+  }
+  for (Index k = 0; k < depth; ++k) {
+    const T* row = from + k * stride;
+    A* out = to + k * width;
     for (Index c = 0; c < count; ++c) {
-      const A value = widen<A>(row[c]);
+      const A value = widen<A>(row[c]) * factor;
       bad |= not_finite(value);
       out[c] = value;
-    }
-  }
-  return bad;
-}
-
-// One sliver of rows that lie side by side: element (row, k) at from[k * stride + row].
-template <class T, class A>
-Flag<A> copy_sliver(const T* from, Index stride, Index count, Index depth, A factor, A* to, Index width) {
-  Flag<A> bad = 0;
-  for (Index k = 0; k < depth; ++k) {
-    const T* column = from + k * stride;
-    A* out = to + k * width;
-    for (Index r = 0; r < count; ++r) {
-      const A value = widen<A>(column[r]) * factor;
-      bad |= not_finite(value);
-      out[r] = value;
     }
   }
   return bad;
@@ -137,7 +92,7 @@ bool pack_panels(const Matrix<T>& source, const PanelLayout& layout, Index depth
     const Index first = p * layout.width, width = layout.width_of(p);
     const Index count = std::min(width, source.columns - first);
     A* panel = panels + layout.offset(p, depth);
-    bad |= source.column_stride == 1 ? copy_panel(source, first, count, width, panel)
+    bad |= source.column_stride == 1 ? copy(source.data + first, source.row_stride, count, source.rows, A{1}, panel, width)
                                      : transpose(source.data + first * source.column_stride, source.column_stride,
                                                  source.row_stride, count, source.rows, A{1}, panel, width);
     clear_columns(panel, source.rows, count, width);
@@ -154,7 +109,7 @@ bool pack_slivers(const Matrix<T>& source, Index tile_rows, A factor, A* slivers
     A* sliver = slivers + (at - within) * source.columns;
     const T* from = source.data + row * source.row_stride;
     bad |= source.row_stride == 1
-               ? copy_sliver(from, source.column_stride, count, source.columns, factor, sliver + within, tile_rows)
+               ? copy(from, source.column_stride, count, source.columns, factor, sliver + within, tile_rows)
                : transpose(from, source.row_stride, source.column_stride, count, source.columns, factor,
                            sliver + within, tile_rows);
     row += count;

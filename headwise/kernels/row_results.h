@@ -17,12 +17,12 @@ struct RowPlace {
 template <class T>
 void write_row_context(const TensorView<T, 4>& target, const RowPlace& at, const Accumulated<T>* context,
                        Accumulated<T> factor) {
-  const TensorView<T, 1> out = target.select(0, at.batch).select(0, at.head).select(0, at.row);
-  if (out.stride(0) == 1) {
-    T* to = out.data();
-    for (Index d = 0; d < out.size(0); ++d) to[d] = narrow<T>(context[d] * factor);
+  T* to = target.data() + at.batch * target.stride(0) + at.head * target.stride(1) + at.row * target.stride(2);
+  const Index width = target.size(3), step = target.stride(3);
+  if (step == 1) {
+    for (Index d = 0; d < width; ++d) to[d] = narrow<T>(context[d] * factor);
   } else {
-    for (Index d = 0; d < out.size(0); ++d) out(d) = narrow<T>(context[d] * factor);
+    for (Index d = 0; d < width; ++d) to[d * step] = narrow<T>(context[d] * factor);
   }
 }
 
