@@ -102,18 +102,22 @@ bool pack_panels(const Matrix<T>& source, const PanelLayout& layout, Index depth
 
 template <class T, class A>
 bool pack_slivers(const Matrix<T>& source, Index tile_rows, A factor, A* slivers, Index first_row) {
+  // Where rows lie side by side, a few k at a time for all slivers: what is read next lies next to it.
+  const Index together = source.row_stride == 1 ? 16 : std::max<Index>(source.columns, 1);
   Flag<A> bad = 0;
-  for (Index row = 0; row < source.rows;) {
-    const Index at = first_row + row, within = at % tile_rows;
-    const Index count = std::min(tile_rows - within, source.rows - row);
-    A* sliver = slivers + (at - within) * source.columns;
-    const T* from = source.data + row * source.row_stride;
-    bad |= source.row_stride == 1
-               ? copy(from, source.column_stride, count, source.columns, factor, sliver + within, tile_rows)
-               : transpose(from, source.row_stride, source.column_stride, count, source.columns, factor,
-                           sliver + within, tile_rows);
-    row += count;
-    if (row == source.rows) clear_columns(sliver, source.columns, within + count, tile_rows);
+  for (Index first = 0; first < source.columns; first += together) {
+    const Index depth = std::min(together, source.columns - first);
+    for (Index row = 0; row < source.rows;) {
+      const Index at = first_row + row, within = at % tile_rows;
+      const Index count = std::min(tile_rows - within, source.rows - row);
+      A* to = slivers + (at - within) * source.columns + first * tile_rows + within;
+      const T* from = source.data + row * source.row_stride + first * source.column_stride;
+      bad |= source.row_stride == 1
+                 ? copy(from, source.column_stride, count, depth, factor, to, tile_rows)
+                 : transpose(from, source.row_stride, source.column_stride, count, depth, factor, to, tile_rows);
+      row += count;
+      if (row == source.rows) clear_columns(to - within, depth, within + count, tile_rows);
+    }
   }
   return bad == 0;
 }

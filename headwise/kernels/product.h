@@ -4,6 +4,7 @@
 #define HEADWISE_KERNELS_PRODUCT_H_
 
 #include "headwise/kernels/panels.h"
+#include "headwise/kernels/read_ahead.h"
 #include "headwise/runtime/execution.h"
 #include "headwise/runtime/isa.h"
 
@@ -24,7 +25,9 @@ struct Product {
 template <class A>
 void run_product(const Product<A>& product, const Execution& execution, Isa isa);
 
-// Multiplies slivers by the panels of one depth block: total (rows x stride) = or += the chains.
+// Multiplies slivers by the panels of one depth block: total (rows x stride) = or += the chains. With `out`, the block is
+// the last: the sums go there, plus bias, and are added to what is there with `add`. The columns of `out` lie side by
+// side and are whole vectors.
 template <class A>
 struct ProductBlock {
   const A* slivers = nullptr;  // rows, depth `depth`
@@ -34,11 +37,19 @@ struct ProductBlock {
   bool first = false;  // the first block is stored, later ones are added
   A* total = nullptr;
   Index stride = 0;
+  A* out = nullptr;
+  Index out_stride = 0;
+  const A* bias = nullptr;  // for each column of `out`, or null
+  bool add = false;
+  ReadAhead* ahead = nullptr;  // what to fetch meanwhile, or null
 };
 template <class A>
 using ProductBlockFunction = void (*)(const ProductBlock<A>&);
 template <class A>
 ProductBlockFunction<A> product_block_for(Isa isa);
+// Columns of a whole vector.
+template <class A>
+Index product_vector_width(Isa isa);
 
 }  // namespace headwise
 

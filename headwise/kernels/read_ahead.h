@@ -12,14 +12,19 @@ namespace headwise {
 
 class ReadAhead {
  public:
-  // rows: (seq, head_dim), side by side in memory along its last axis, else nothing is fetched.
+  // `rows` times `columns` elements; those of a row lie side by side, rows `row_stride` elements apart.
+  template <class T>
+  void add(const T* data, Index rows, Index columns, Index row_stride) {
+    if (parts_ == kMostParts || columns == 0) return;
+    const auto bytes = static_cast<Index>(sizeof(T));
+    part_[parts_++] = {reinterpret_cast<const char*>(data), rows, row_stride * bytes, columns * bytes};
+    lines_ += rows * (columns * bytes / kLine + 1);
+  }
+
+  // rows: (seq, head_dim); nothing where the last axis does not lie side by side.
   template <class T>
   void add(const TensorView<const T, 2>& rows) {
-    if (parts_ == kMostParts || rows.size(1) == 0 || rows.stride(1) != 1) return;
-    const auto bytes = static_cast<Index>(sizeof(T));
-    part_[parts_++] = {reinterpret_cast<const char*>(rows.data()), rows.size(0), rows.stride(0) * bytes,
-                       rows.size(1) * bytes};
-    lines_ += rows.size(0) * (rows.size(1) * bytes / kLine + 1);
+    if (rows.stride(1) == 1) add(rows.data(), rows.size(0), rows.size(1), rows.stride(0));
   }
 
   // All is to be fetched within about `calls` calls of step().
