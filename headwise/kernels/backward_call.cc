@@ -48,7 +48,7 @@ class BackwardCall {
     if (sinks != nullptr) std::fill_n(sinks, rows, 0.0);
     const Index groups = shape_.batch * shape_.kv_heads;
     Executor& executor = execution_.executor != nullptr ? *execution_.executor : threads();
-    const Index workers = executor.workers();
+    const Index workers = workers_ = executor.workers();
     if (workers == 1 || groups >= 4 * workers || blocks() < 2) {
       run_tasks(execution_, groups, [&](Index group, int) { run_group(group, alibi, sinks); });
     } else {
@@ -81,11 +81,29 @@ class BackwardCall {
     ScratchFrame frame;
     std::atomic<bool> stop{false};
     BackwardGroup<T> group = make_group(frame, number, alibi, sinks);
+    ReadAhead ahead = ahead_of(number + workers_);
     for (Index block = 0; block < blocks(); ++block) {
       if (execution_.cancelled()) throw Cancelled();
-      group.run_key_block(block, stop);
+      group.run_key_block(block, stop, &ahead);
     }
     group.finish();
+  }
+
+  // The group that a worker is likely to take next: groups are claimed in order.
+  ReadAhead ahead_of(Index group) const {
+    ReadAhead ahead;
+    if (group >= shape_.batch * shape_.kv_heads) return ahead;
+    const Index b = group / shape_.kv_heads, g = group % shape_.kv_heads, heads = shape_.heads / shape_.kv_heads;
+    for (Index h = g * heads; h < (g + 1) * heads; ++h) {
+      ahead.add(packer_.problem.inputs.queries.select(0, b).select(0, h));
+      ahead.add(packer_.grad_context.select(0, b).select(0, h));
+      ahead.add(packer_.saved.context.select(0, b).select(0, h));
+    }
+    ahead.add(packer_.problem.inputs.keys.select(0, b).select(0, g));
+    ahead.add(packer_.problem.inputs.values.select(0, b).select(0, g));
+    const Index products = kKeyBlock / packer_.tile.width + kKeyBlock / packer_.tile.rows;
+    ahead.spread_over(ceil_div(heads * shape_.seq_q, packer_.tile.rows) * blocks() * products / 4);
+    return ahead;
   }
 
   // Blocks are claimed in rising order, whatever order the executor starts the tasks in.
@@ -126,6 +144,7 @@ class BackwardCall {
   BackwardFunctions<A> functions_;
   TileRules<A> rules_;
   QueryPacker<T> packer_;
+  Index workers_ = 1;
 };
 
 }  // namespace

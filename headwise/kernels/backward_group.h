@@ -76,8 +76,8 @@ class BackwardGroup {
   }
 
   // Runs key block `block`. Blocks may run at the same time as long as every lower one has begun. `stop` ends the wait
-  // for a lower block that will not come.
-  void run_key_block(Index block, std::atomic<bool>& stop) {
+  // for a lower block that will not come. `ahead`, where given, is fetched meanwhile.
+  void run_key_block(Index block, std::atomic<bool>& stop, ReadAhead* ahead = nullptr) {
     const AttentionShape& shape = packer_.shape;
     const Index padded_v = packer_.padded_width(shape.v_head_dim);
     ScratchFrame frame;
@@ -90,6 +90,7 @@ class BackwardGroup {
       tile.keys = keys_.pack(batch_, kv_head_, block, frame.take<A>(keys_.elements()));
       tile.grad_keys = grad_keys;
       tile.grad_values = grad_values;
+      tile.ahead = ahead;
       for (Index n = 0; n < heads_ * blocks_; ++n) {
         if (block < block_[n].first_key_block || block >= block_[n].last_key_block) continue;
         run_query_block(tile, n, stop);

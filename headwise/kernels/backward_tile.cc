@@ -130,16 +130,37 @@ HWY_INLINE RowColumns RowsThatNeed(const BackwardTile<A>& tile, Index begin, Ind
   return rows;
 }
 
+// The rows that need a key of each group of kTileRows keys, counted from all.begin.
+struct KeyGroups {
+  RowColumns all;
+  RowColumns rows[kKeyBlock / kTileRows + 1];
+};
+
+template <class A>
+HWY_NOINLINE KeyGroups KeyGroupsOf(const BackwardTile<A>& tile) {
+  const BackwardQueries<A>& q = tile.queries;
+  const Index start = tile.block * kKeyBlock;
+  KeyGroups groups;
+  groups.all = columns_of_rows(q.row, q.rows, start);
+  const bool whole = every_row_needs(groups.all, q.row, q.rows, start);
+  for (Index first = groups.all.begin, n = 0; first < groups.all.end; first += kTileRows, ++n) {
+    groups.rows[n] = whole ? RowColumns{0, q.rows}
+                           : RowsThatNeed(tile, first, std::min<Index>(first + kTileRows, groups.all.end));
+  }
+  return groups;
+}
+
 // gradient[key][column] += sum over queries of left[query][key] * right[query][column].
 template <class A>
 HWY_NOINLINE void MultiplyTransposed(const BackwardTile<A>& tile, const A* left, const A* right, Index width,
-                                     const RowColumns& all, A* gradient) {
+                                     const KeyGroups& groups, A* gradient) {
   const PanelLayout layout{width, kPanelWidth<A>};
   const Index padded = layout.padded();
-  for (Index first = all.begin; first < all.end; first += kTileRows) {
-    const Index count = std::min<Index>(kTileRows, all.end - first);
-    const RowColumns rows = RowsThatNeed(tile, first, first + count);
+  for (Index first = groups.all.begin, n = 0; first < groups.all.end; first += kTileRows, ++n) {
+    const Index count = std::min<Index>(kTileRows, groups.all.end - first);
+    const RowColumns& rows = groups.rows[n];
     if (rows.empty()) continue;
+    if (tile.ahead != nullptr) tile.ahead->step();
     for (Index p = 0; p < layout.panels(); ++p) {
       const A* panel = right + layout.offset(p, kQueryBlock) + rows.begin * layout.width_of(p);
       MultiplyPanel<A, 1, kTileStride>(left + rows.begin * kTileStride + first, panel, rows.end - rows.begin, count,
@@ -152,11 +173,11 @@ HWY_NOINLINE void MultiplyTransposed(const BackwardTile<A>& tile, const A* left,
 // The three products one by one, reading visible pairs only: for blocks with inf or NaN behind a hidden pair.
 template <class A>
 HWY_NOINLINE void GuardedKeysAndValues(const BackwardTile<A>& tile, const A* left, const A* right, Index width,
-                                       const RowColumns& all, A* gradient) {
+                                       const KeyGroups& groups, A* gradient) {
   const Tag<A> d;
   const PanelLayout layout{width, kPanelWidth<A>};
   const Index padded = layout.padded();
-  for (Index j = all.begin; j < all.end; ++j) {
+  for (Index j = groups.all.begin; j < groups.all.end; ++j) {
     for (Index column = 0; column < padded; column += kLanes<A>) {
       const Index p = column / layout.width;
       const A* panel = right + layout.offset(p, kQueryBlock) + column % layout.width;
@@ -202,8 +223,9 @@ bool RunScores(const BackwardTile<A>& tile) {
   const GroupColumns columns = GroupColumnsOf(q.row, q.rows, start);
   const RowColumns& all = columns.all;
   if (all.empty()) return false;
-  MultiplyBlock<A>(q.query_slivers, tile.keys.keys_by_key, tile.head_dim, q.rows, columns, tile.weights, nullptr);
-  MultiplyBlock<A>(q.grad_slivers, tile.keys.values_by_key, tile.v_head_dim, q.rows, columns, tile.grad_scores, nullptr);
+  MultiplyBlock<A>(q.query_slivers, tile.keys.keys_by_key, tile.head_dim, q.rows, columns, tile.weights, tile.ahead);
+  MultiplyBlock<A>(q.grad_slivers, tile.keys.values_by_key, tile.v_head_dim, q.rows, columns, tile.grad_scores,
+                   tile.ahead);
   const bool track = NeedsGuard(tile) || tile.bias_tap != nullptr || tile.alibi != nullptr;
   for (Index r = 0; r < q.rows; ++r) TransformRow<A>(tile, r, all, track);
   return true;
@@ -211,10 +233,10 @@ bool RunScores(const BackwardTile<A>& tile) {
 
 template <class A>
 void RunKeysAndValues(const BackwardTile<A>& tile) {
-  const RowColumns all = columns_of_rows(tile.queries.row, tile.queries.rows, tile.block * kKeyBlock);
+  const KeyGroups groups = KeyGroupsOf(tile);
   const auto multiply = NeedsGuard(tile) ? &GuardedKeysAndValues<A> : &MultiplyTransposed<A>;
-  multiply(tile, tile.weights, tile.queries.grad_panels, tile.v_head_dim, all, tile.grad_values);
-  multiply(tile, tile.grad_scores, tile.queries.query_panels, tile.head_dim, all, tile.grad_keys);
+  multiply(tile, tile.weights, tile.queries.grad_panels, tile.v_head_dim, groups, tile.grad_values);
+  multiply(tile, tile.grad_scores, tile.queries.query_panels, tile.head_dim, groups, tile.grad_keys);
 }
 
 template <class A>

@@ -52,6 +52,7 @@ struct BackwardTile {
   void (*bias_tap)(void* context, Index row, Index first_key, Index count, const A* grad_scores,
                    const bool* visible) = nullptr;
   void* bias_context = nullptr;
+  ReadAhead* ahead = nullptr;  // what to fetch meanwhile, or null
 };
 
 // Computes weights and grad_scores and runs the three products that add to the gradients. grad_queries of one head

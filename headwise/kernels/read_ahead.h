@@ -47,7 +47,7 @@ class ReadAhead {
   }
 
  private:
-  static constexpr int kMostParts = 6;
+  static constexpr int kMostParts = 8;
   static constexpr Index kLine = 64, kMostPerStep = 24;
   struct Part {
     const char* data = nullptr;
