@@ -139,6 +139,8 @@ TEST_F(Attend, EveryWrongCallIsRefusedWithItsOwnText) {
   EXPECT_EQ(refused({"hello"}),
             "a text needs the Python package, which brings the tokenizer; here give its ids with --ids, got 'hello'");
   EXPECT_EQ(refused({"--ids", "1,x"}), "--ids must be whole numbers with commas between, got '1,x'");
+  EXPECT_EQ(refused({""}), "the text is empty: there is nothing to attend to");
+  EXPECT_EQ(refused({"--text", ""}), "the text is empty: there is nothing to attend to");
   EXPECT_EQ(refused({"--ids", ""}), "--ids must be whole numbers with commas between, got ''");
   EXPECT_EQ(refused({"--ids", "1,"}), "--ids must be whole numbers with commas between, got '1,'");
   EXPECT_EQ(refused({"--ids", "1", "2"}),
@@ -154,7 +156,7 @@ TEST_F(Attend, EveryWrongCallIsRefusedWithItsOwnText) {
   EXPECT_EQ(refused({"--ids", "1", "--tokens", "x"}), "--tokens must be a JSON array of strings, got 'x'");
   EXPECT_EQ(refused({"--ids", "1", "--tokens", "[1]"}), "--tokens must be a JSON array of strings, got '[1]'");
   EXPECT_EQ(refused({"--ids", "1", "--tokens", R"(["a","b"])"}),
-            "--tokens must name every id of sentence 1: 1 ids, got 2 names");
+            "--tokens must name every id of sentence 1: 1 id, got 2 names");
   EXPECT_EQ(refused({"--ids", "1", "--ids", "2", "--tokens", R"(["a"])"}),
             "--tokens must be given once for each --ids: 2 of them, got 1");
   EXPECT_EQ(refused({"--ids", "1", "--save"}), "--save needs a value");

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/text_table.h"
 #include "cli/usage.h"
 #include "headwise/io/file_error.h"
 
@@ -68,8 +70,9 @@ std::vector<TokenSequence> sentences_of(const std::vector<std::string>& ids, con
     if (!tokens.empty()) {
       sentence.tokens = parse_tokens(tokens[i]);
       if (sentence.tokens.size() != sentence.ids.size()) {
-        throw UsageError(fmt::format("--tokens must name every id of sentence {}: {} ids, got {} names", i + 1,
-                                     sentence.ids.size(), sentence.tokens.size()));
+        throw UsageError(fmt::format("--tokens must name every id of sentence {}: {}, got {}", i + 1,
+                                     counted(static_cast<Index>(sentence.ids.size()), "id"),
+                                     counted(static_cast<Index>(sentence.tokens.size()), "name")));
       }
     }
     sentences.push_back(std::move(sentence));
@@ -102,6 +105,9 @@ AttendOptions parse_attend(std::span<const std::string> arguments) {
   parse_arguments(app, arguments);
   if (options.help) return options;
   if (!words.empty()) options.texts.push_back(joined(words));
+  if (std::any_of(options.texts.begin(), options.texts.end(), [](const auto& text) { return text.empty(); })) {
+    throw UsageError("the text is empty: there is nothing to attend to");
+  }
   if (options.model.empty()) throw UsageError("--model is needed: a folder with config.json and model.safetensors");
   if (ids.empty() && options.texts.empty()) throw UsageError("--ids is needed: the token ids of a sentence");
   options.sentences = sentences_of(ids, tokens);
@@ -127,8 +133,8 @@ void check_against_model(const AttendOptions& options, const ModelSizes& model) 
   for (const TokenSequence& sentence : options.sentences) {
     for (const std::int64_t id : sentence.ids) check_range("--ids", id, model.vocab);
     if (static_cast<Index>(sentence.ids.size()) > model.positions) {
-      throw UsageError(fmt::format("{} has {} tokens; the model takes {}", options.texts.empty() ? "--ids" : "the text",
-                                   sentence.ids.size(), model.positions));
+      throw UsageError(fmt::format("{} has {}; the model takes {}", options.texts.empty() ? "--ids" : "the text",
+                                   counted(static_cast<Index>(sentence.ids.size()), "token"), model.positions));
     }
   }
 }

@@ -17,7 +17,7 @@ std::string sentence_lines(const AttentionTrace& trace, const Terminal& terminal
   for (std::size_t i = 0; i < trace.sentences.size(); ++i) {
     std::string words;
     for (const std::string& token : trace.sentences[i].tokens) words += (words.empty() ? "" : " ") + printable(token);
-    const std::string start = fmt::format("Sentence {} ({} tokens): ", i + 1, trace.sentences[i].tokens.size());
+    const std::string start = fmt::format("Sentence {} ({}): ", i + 1, counted(trace.sentences[i].seq(), "token"));
     text += start + cut_to_width(words, std::max(20, terminal.width - display_width(start))) + "\n";
   }
   return text;
@@ -115,7 +115,7 @@ std::string head_table(const AttendReport& report) {
   }
   Index tokens = 0;
   for (const TracedSentence& sentence : report.trace->sentences) tokens += sentence.seq();
-  return fmt::format("Heads, means over {} tokens (* the lowest entropy, the largest share):\n", tokens) +
+  return fmt::format("Heads, means over {} (* the lowest entropy, the largest share):\n", counted(tokens, "token")) +
          text_table(align, rows);
 }
 
@@ -123,8 +123,8 @@ std::string head_table(const AttendReport& report) {
 
 std::string attend_text(const AttendReport& report, const Terminal& terminal) {
   const ModelSizes& model = report.model;
-  std::string text = fmt::format("{}: {} layers of {} heads, head_dim {}, hidden {}\n", printable(report.trace->model),
-                                 model.layers, model.heads, model.hidden / model.heads, model.hidden);
+  std::string text = fmt::format("{}: {} of {}, head_dim {}, hidden {}\n", printable(report.trace->model),
+                                 counted(model.layers, "layer"), counted(model.heads, "head"), model.hidden / model.heads, model.hidden);
   text += sentence_lines(*report.trace, terminal) + "\n" + path_table(report) + "\n" + head_table(report);
   for (std::size_t i = 0; i < report.weights.size(); ++i) {
     const std::string which = report.weights.size() > 1 ? fmt::format(", sentence {}", i + 1) : "";

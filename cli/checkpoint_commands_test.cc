@@ -172,9 +172,9 @@ TEST_F(CheckpointCommands, WrongUsageIsRefusedWithTheNearestName) {
   EXPECT_EQ(refused({"convert", gpt2_, out_, "--to", "book", "--causal", "yes"}),
             "headwise convert: --causal must be true or false, got 'yes'");
   EXPECT_EQ(refused({"convert", gpt2_, out_, "--to", "book", "--layer", "7"}),
-            "headwise convert: layer=7 was given, but model.safetensors holds: 'transformer.h.0.attn' (layer=0)");
+            "headwise convert: --layer 7 was given, but model.safetensors holds: 'transformer.h.0.attn' (--layer 0)");
   EXPECT_EQ(refused({"convert", gpt2_, out_, "--to", "book", "--heads", "3"}),
-            "headwise convert: num_heads=3 was given, but config.json says 2");
+            "headwise convert: --heads 3 was given, but config.json says 2");
   EXPECT_EQ(refused({"convert", gpt2_, folder_.path(), "--to", "book"}),
             "headwise convert: " + folder_.path() + ": is a directory, not a file");
   EXPECT_THAT(folder_.names(), testing::UnorderedElementsAre("model.safetensors", "config.json"));

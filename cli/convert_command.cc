@@ -6,7 +6,9 @@
 
 #include "cli/commands.h"
 #include "cli/layer_choice.h"
+#include "cli/option_words.h"
 #include "cli/paths.h"
+#include "cli/text_table.h"
 #include "cli/usage.h"
 #include "headwise/checkpoints/convert_attention.h"
 #include "headwise/io/file_error.h"
@@ -52,9 +54,9 @@ struct Request {
 
 std::string report_text(const Request& request, const ConvertReport& report) {
   const std::string layer = report.layer.empty() ? "the layer" : "layer " + quote_name(report.layer);
-  const std::string heads = report.heads ? fmt::format(", {} heads", *report.heads) : "";
-  std::string text = fmt::format("{} of {}: {} -> {}{}, {} tensors in {}\n", layer, request.in, report.from, report.to,
-                                 heads, report.tensors, request.out);
+  const std::string heads = report.heads ? ", " + counted(*report.heads, "head") : "";
+  std::string text = fmt::format("{} of {}: {} -> {}{}, {} in {}\n", layer, request.in, report.from, report.to, heads,
+                                 counted(static_cast<Index>(report.tensors), "tensor"), request.out);
   for (const std::string& note : report.notes) text += "  " + note + "\n";
   return text;
 }
@@ -108,9 +110,7 @@ std::string convert_command(std::span<const std::string> arguments, const Comman
     const ConvertReport report = convert_attention(request.in, request.out, request.options);
     return request.json ? report_json(request, report) : report_text(request, report);
   } catch (const ArgumentError& error) {
-    // The library starts these with its own "convert: ".
-    const std::string text = error.what();
-    throw UsageError(text.starts_with("convert: ") ? text.substr(9) : text);
+    throw UsageError(in_option_words("convert", error.what()));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cli/commands.h"
+#include "cli/option_words.h"
 #include "cli/text_table.h"
 #include "cli/usage.h"
 #include "headwise/checkpoints/inspect_attention.h"
@@ -27,7 +28,7 @@ constexpr const char* kHelp =
     "for\n"
     "each the family whose names it has, how its weights lie, its sizes, biases and type. What no file says is shown "
     "as\n"
-    "'?', and several families as the candidates among which --from of convert or family= of load must choose. No "
+    "'?', and several families as the candidates among which --family of run or --from of convert must choose. No "
     "weight\n"
     "is read.\n"
     "\n"
@@ -57,7 +58,7 @@ Json layer_json(const AttentionSummary& layer) {
           {"causal", json_of(layer.causal)},
           {"dtype", layer.dtype},
           {"parameters", json_of(layer.parameters)},
-          {"problem", layer.problem.empty() ? Json(nullptr) : Json(layer.problem)}};
+          {"problem", layer.problem.empty() ? Json(nullptr) : Json(in_option_words("inspect", layer.problem))}};
 }
 
 std::string inspection_json(const AttentionInspection& inspection) {
@@ -106,7 +107,7 @@ std::string problems_of(const AttentionInspection& inspection) {
   std::string text;
   for (const auto& [problem, layers] : problems) {
     const std::string more = layers.size() > 1 ? fmt::format(" and {} more", layers.size() - 1) : "";
-    text += fmt::format("  {}{}: {}\n", layers.front(), more, problem);
+    text += fmt::format("  {}{}: {}\n", layers.front(), more, in_option_words("inspect", problem));
   }
   return text.empty() ? text : "Cannot be loaded as they are:\n" + text;
 }
@@ -114,8 +115,8 @@ std::string problems_of(const AttentionInspection& inspection) {
 std::string inspection_text(const AttentionInspection& inspection) {
   const std::string files = inspection.files == 1 ? "" : fmt::format(" ({} files)", inspection.files);
   if (inspection.layers.empty()) {
-    return fmt::format("{}{}: no attention layer that headwise knows, {} parameters\n", inspection.path, files,
-                       inspection.parameters);
+    return fmt::format("{}{}: no attention layer that headwise knows, {}\n", inspection.path, files,
+                       counted(inspection.parameters, "parameter"));
   }
   std::vector<std::vector<std::string>> rows{{"layer", "name", "family", "layout", "heads", "kv_heads", "head_dim",
                                               "d_in", "d_out", "causal", "biases", "dtype", "parameters"}};
@@ -129,9 +130,8 @@ std::string inspection_text(const AttentionInspection& inspection) {
   constexpr Align kL = Align::kLeft, kR = Align::kRight;
   const Align columns[] = {kR, kL, kL, kL, kR, kR, kR, kR, kR, kL, kL, kL, kR};
   std::string text = fmt::format("{}{}\n", inspection.path, files) + text_table(columns, rows);
-  text += fmt::format("{} attention {}, {} of {} parameters\n", inspection.layers.size(),
-                      inspection.layers.size() == 1 ? "layer" : "layers", inspection.attention_parameters,
-                      inspection.parameters);
+  text += fmt::format("{}, {} of {}\n", counted(static_cast<Index>(inspection.layers.size()), "attention layer"),
+                      inspection.attention_parameters, counted(inspection.parameters, "parameter"));
   return text + problems_of(inspection);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/option_words.h"
 #include "cli/usage.h"
 #include "headwise/io/file_error.h"
 #include "headwise/runtime/execution.h"
@@ -120,7 +121,8 @@ int run_command(std::span<const std::string> arguments, std::ostream& out, std::
   } catch (const std::bad_alloc&) {
     err << who << ": not enough memory\n";
   } catch (const std::exception& error) {
-    err << who << ": " << error.what() << "\n";
+    const std::string command = arguments.empty() ? "" : arguments.front();
+    err << who << ": " << in_option_words(command, error.what()) << "\n";
   }
   return kBadInput;
 }

@@ -110,11 +110,35 @@ LayerRunRequest with_summary(const LayerRunRequest& asked, bool has_positions) {
   return request;
 }
 
+// Which queries see a key is the same for every head: the command gives no mask.
 template <class T>
 void add_means(const LayerRun<T>& run, RunLayerReport& report) {
+  const Tensor<T, 3>& most = *run.find("max_weight");
+  for (Index entry = 0; entry < most.size(0); ++entry) {
+    for (Index row = 0; row < most.size(2); ++row) report.seeing += most(entry, 0, row) == 0 ? 0 : 1;
+  }
   for (const std::string_view name : kStatisticNames) {
     if (name == "received") continue;
-    if (const Tensor<T, 3>* statistic = run.find(name)) report.means.emplace_back(name, head_means(*statistic));
+    if (const Tensor<T, 3>* statistic = run.find(name)) report.means.emplace_back(name, head_means(*statistic, most));
+  }
+}
+
+// Throws UsageError for positions and lengths that these arrays leave open or do not have.
+void check_positions(const RunLayerOptions& options, const AttentionConfig& layer, Index batch, Index seq_q,
+                     Index seq_kv) {
+  if (options.alignment == Alignment::kSelf && seq_q != seq_kv && (layer.causal || layer.window_left)) {
+    throw UsageError(fmt::format(
+        "the layer {}, and there are {} queries and {} keys: --align or --query-offset must say where the queries stand",
+        layer.causal ? "is causal" : "has a window", seq_q, seq_kv));
+  }
+  const std::vector<Index>& lengths = options.lengths;
+  if (lengths.empty()) return;
+  if (static_cast<Index>(lengths.size()) != batch) {
+    throw UsageError(fmt::format("--lengths must be {}, one for each batch entry, got {}", batch, lengths.size()));
+  }
+  for (const Index length : lengths) {
+    if (length >= 0 && length <= seq_kv) continue;
+    throw UsageError(fmt::format("--lengths must be in 0..{}, got {}: there are {} keys", seq_kv, length, seq_kv));
   }
 }
 
@@ -133,6 +157,8 @@ std::string run_typed(const RunLayerOptions& options, const CommandContext& cont
     keys_values = read_input<T>(*keys_file, chosen_name(*keys_file, options.keys_values, "--keys-values-input"),
                                 options.layer, d_in);
   }
+  check_positions(options, layer.config(), x.view.size(0), x.view.size(1),
+                  keys_values.view ? keys_values.view.size(1) : x.view.size(1));
   ForwardOptions<T> forward;
   forward.visibility.alignment = options.alignment;
   forward.visibility.query_offset = {&options.query_offset, options.alignment == Alignment::kOffset ? 1U : 0U};
@@ -155,6 +181,7 @@ std::string run_typed(const RunLayerOptions& options, const CommandContext& cont
                         {},
                         range_of(run.out),
                         x.view.size(0) * x.view.size(1),
+                        0,
                         {},
                         {}};
   add_means(run, report);

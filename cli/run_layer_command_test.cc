@@ -161,7 +161,9 @@ TEST_F(RunLayer, KeysAndValuesMayComeFromAnotherArray) {
   EXPECT_EQ(content(ArrayFile(folder_.file("out.npy")).array("out")),
             content(tiny_layer().forward(x_.cview(), short_keys.cview(), options)));
   ++files_;
-  EXPECT_THAT(refused_with(keys), StartsWith("MultiHeadAttention: causal=True needs seq_q == seq_kv or a stated "));
+  EXPECT_EQ(refused_with(keys),
+            "the layer is causal, and there are 5 queries and 3 keys: --align or --query-offset must say where the "
+            "queries stand");
   std::vector<std::string> offset = keys;
   offset.insert(offset.end(), {"--query-offset", "2"});
   EXPECT_EQ(run(with(offset)).code, 0);
@@ -196,8 +198,9 @@ TEST_F(RunLayer, JsonHoldsTheWholeAnswer) {
   EXPECT_TRUE(json["keys_values"].is_null());
   EXPECT_EQ(json["out"]["dtype"], "float32");
   EXPECT_EQ(json["queries"], 10);
-  const auto expected = run_layer<float>(tiny_layer(), x_.cview(), {}, {}, {.statistics = {"entropy"}});
-  EXPECT_EQ(json["heads"][1]["entropy"], head_means(*expected.find("entropy"))[1]);
+  EXPECT_EQ(json["queries_seeing"], 10);
+  const auto expected = run_layer<float>(tiny_layer(), x_.cview(), {}, {}, {.statistics = {"entropy", "max_weight"}});
+  EXPECT_EQ(json["heads"][1]["entropy"], head_means(*expected.find("entropy"), *expected.find("max_weight"))[1]);
   EXPECT_EQ(json["written"]["arrays"][1]["name"], "entropy");
   double least = std::numeric_limits<double>::infinity();
   for (Index i = 0; i < expected.out.elements(); ++i) {
@@ -216,11 +219,52 @@ TEST_F(RunLayer, ValuesThatAreNotFiniteAreCounted) {
   EXPECT_TRUE(json["heads"][0]["entropy"].is_null());
 }
 
+TEST_F(RunLayer, MeansAreOverTheQueriesThatSeeAKey) {
+  const std::vector<std::string> none{"--lengths", "0,0"}, half{"--lengths", "5,0"};
+  const auto as_json = [&](std::vector<std::string> more) {
+    more.emplace_back("--json");
+    return nlohmann::json::parse(run(with(more)).out);
+  };
+  // An entry without keys counts for nothing: the means are those of the other one alone.
+  NamedTensor first = as_named("x", x_);
+  first.shape = {1, 5, 6};
+  write_npy(folder_.file("first.npy"), first);
+  const auto alone =
+      nlohmann::json::parse(run({"run", folder_.file("layer.safetensors"), folder_.file("first.npy"), "--json"}).out);
+  EXPECT_EQ(as_json(half)["heads"], alone["heads"]);
+  EXPECT_EQ(as_json(half)["queries"], 10);
+  EXPECT_EQ(as_json(half)["queries_seeing"], 5);
+  EXPECT_THAT(run(with(half)).out, HasSubstr("\nHeads, means over the 5 of 10 queries that see a key (entropy in nats, "
+                                             "distance in tokens, the rest are weights):\n"));
+  EXPECT_EQ(as_json(none)["queries_seeing"], 0);
+  EXPECT_EQ(as_json(none)["heads"][1], nlohmann::json({{"head", 1},
+                                                       {"entropy", nullptr},
+                                                       {"max_weight", nullptr},
+                                                       {"distance", nullptr},
+                                                       {"self", nullptr},
+                                                       {"previous", nullptr},
+                                                       {"next", nullptr},
+                                                       {"first", nullptr}}));
+  EXPECT_THAT(run(with(none)).out,
+              testing::EndsWith("\nHeads, means over the 0 of 10 queries that see a key (entropy in nats, distance in "
+                                "tokens, the rest are weights):\n"
+                                "  head  entropy  max_weight  distance  self  previous  next  first\n"
+                                "     0        -           -         -     -         -     -      -\n"
+                                "     1        -           -         -     -         -     -      -\n"));
+}
+
 TEST_F(RunLayer, EmptyArraysAreLegal) {
   const Tensor<float, 3> none({2, 0, 6});
   write_npy(folder_.file("x.npy"), as_named("x", none));
   EXPECT_EQ(run(with({"--out", folder_.file("out.npz"), "--weights", "--stats"})).code, 0);
   EXPECT_THAT(ArrayFile(folder_.file("out.npz")).facts("weights").shape, ElementsAre(2, 2, 0, 0));
+  const std::string text = run(with({})).out;
+  EXPECT_THAT(text, HasSubstr("\nout float32 (2, 0, 8): no values\n\nHeads, means over 0 queries (entropy in nats, "));
+  EXPECT_THAT(text, HasSubstr("\n     1        -           -         -     -         -     -      -\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("nan")));
+  const auto json = nlohmann::json::parse(run(with({"--json"})).out);
+  EXPECT_TRUE(json["heads"][0]["entropy"].is_null());
+  EXPECT_EQ(json["out"]["not_finite"], 0);
 }
 
 TEST_F(RunLayer, AWrongArrayIsRefusedByNameWithBothShapes) {
@@ -262,14 +306,16 @@ TEST_F(RunLayer, EveryWrongCallIsRefusedWithItsOwnText) {
             "--stats has no 'top'; the names are entropy, max_weight, top_keys, distance, self, previous, next, first, "
             "received");
   EXPECT_EQ(refused_with({"--lengths", "1,x"}), "--lengths must be whole numbers with commas between, got '1,x'");
-  EXPECT_EQ(refused_with({"--lengths", "5"}), "MultiHeadAttention: kv_lengths must be (batch=2,), got (1,)");
+  EXPECT_EQ(refused_with({"--lengths", "5"}), "--lengths must be 2, one for each batch entry, got 1");
+  EXPECT_EQ(refused_with({"--lengths", "5,6"}), "--lengths must be in 0..5, got 6: there are 5 keys");
+  EXPECT_EQ(refused_with({"--lengths", "-1,6"}), "--lengths must be in 0..5, got -1: there are 5 keys");
   EXPECT_EQ(refused_with({"--align", "left"}), "--align must be upper_left or lower_right, got 'left'");
   EXPECT_EQ(refused_with({"--align", "upper_left", "--query-offset", "1"}), "give --align or --query-offset, not both");
   EXPECT_EQ(refused_with({"--query-offset", "1.5"}), "--query-offset must be a whole number, got '1.5'");
   EXPECT_EQ(refused_with({"--heads", "two"}), "--heads must be a whole number, got 'two'");
-  EXPECT_EQ(refused_with({"--heads", "4"}), "load: num_heads=4 was given, but layer.safetensors says 2");
+  EXPECT_EQ(refused_with({"--heads", "4"}), "--heads 4 was given, but layer.safetensors says 2");
   EXPECT_EQ(refused_with({"--causal", "no"}), "--causal must be true or false, got 'no'");
-  EXPECT_EQ(refused_with({"--causal", "false"}), "load: causal=false was given, but layer.safetensors says true");
+  EXPECT_EQ(refused_with({"--causal", "false"}), "--causal false was given, but layer.safetensors says true");
   EXPECT_EQ(refused_with({"--kind", "Layer"}),
             "--kind must be one of MultiHeadAttention, CausalSelfAttention, MultiHeadAttentionWrapper, "
             "MultiHeadAttentionLayer, got 'Layer'");

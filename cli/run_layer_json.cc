@@ -65,6 +65,7 @@ std::string run_layer_json(const RunLayerReport& report) {
       report.keys_values_path.empty() ? Json(nullptr) : file_json(report.keys_values_path, report.keys_values);
   document["out"] = out_json(report);
   document["queries"] = report.queries;
+  document["queries_seeing"] = report.seeing;
   document["heads"] = heads_json(report);
   document["written"] = nullptr;
   if (!report.out_path.empty()) {

@@ -30,7 +30,8 @@ struct RunLayerReport {
   AttentionSizes sizes;
   ReportedArray input, keys_values, out;
   ValueRange values;
-  Index queries = 0;                                               // over which the means are
+  Index queries = 0;                                               // in the input
+  Index seeing = 0;                                                // that see a key: over these the means are
   std::vector<std::pair<std::string, std::vector<double>>> means;  // a statistic, and its mean for each head
   std::vector<ReportedArray> written;
 };

@@ -29,9 +29,25 @@ std::string heads_table(const RunLayerReport& report) {
     columns.push_back(Align::kRight);
     rows[0].push_back(name);
     for (std::size_t head = 0; head < means.size(); ++head)
-      rows[head + 1].push_back(fmt::format("{:.3f}", means[head]));
+      rows[head + 1].push_back(report.seeing == 0 ? "-" : number_text(means[head], 3));
   }
   return text_table(columns, rows);
+}
+
+std::string values_text(const ValueRange& values) {
+  if (values.finite == 0) {
+    return values.not_finite == 0 ? "no values" : fmt::format("no finite value, {} not finite", values.not_finite);
+  }
+  std::string text =
+      fmt::format("values {:.4g} to {:.4g}, mean {:.4g}", values.least, values.most, values.mean);
+  if (values.not_finite > 0) text += fmt::format(", {} not finite", values.not_finite);
+  return text;
+}
+
+// "10 queries"; "the 8 of 10 queries that see a key".
+std::string queries_text(const RunLayerReport& report) {
+  const std::string all = report.queries == 1 ? "1 query" : fmt::format("{} queries", report.queries);
+  return report.seeing == report.queries ? all : fmt::format("the {} of {} that see a key", report.seeing, all);
 }
 
 }  // namespace
@@ -43,13 +59,8 @@ std::string run_layer_text(const RunLayerReport& report) {
     text += fmt::format("{}: {}\n", printable(report.keys_values_path), array_text(report.keys_values));
   }
   text += fmt::format("{}: ", array_text(report.out));
-  text += report.values.finite == 0 ? "no finite value"
-                                    : fmt::format("values {:.4g} to {:.4g}, mean {:.4g}", report.values.least,
-                                                  report.values.most, report.values.mean);
-  if (report.values.not_finite > 0) text += fmt::format(", {} not finite", report.values.not_finite);
-  text += fmt::format("\n\nHeads, means over {} queries (entropy in nats, distance in tokens, the rest are weights):\n",
-                      report.queries) +
-          heads_table(report);
+  text += values_text(report.values) + "\n\nHeads, means over " + queries_text(report) +
+          " (entropy in nats, distance in tokens, the rest are weights):\n" + heads_table(report);
   if (report.out_path.empty()) return text;
   text += fmt::format("\nWritten to {}:\n", printable(report.out_path));
   for (const ReportedArray& array : report.written) text += "  " + array_text(array) + "\n";

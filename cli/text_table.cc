@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/text_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "headwise/io/utf8.h"
@@ -71,6 +74,14 @@ std::string text_table(std::span<const Align> columns, std::span<const std::vect
     text += line + "\n";
   }
   return text;
+}
+
+std::string counted(Index count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+std::string number_text(double value, int decimals) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.{}f}", value, decimals);
 }
 
 }  // namespace headwise::cli

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "headwise/tensor/tensor_view.h"
+
 namespace headwise::cli {
 
 enum class Align : bool { kLeft, kRight };
@@ -23,6 +25,12 @@ std::string pad(std::string_view text, int width, Align align);
 
 // Every row has one text for each column; columns are two blanks apart, lines indented by two.
 std::string text_table(std::span<const Align> columns, std::span<const std::vector<std::string>> rows);
+
+// "1 layer", "2 layers".
+std::string counted(Index count, std::string_view thing);
+
+// With so many decimals. What is no number: "nan", without the sign that its bits may have.
+std::string number_text(double value, int decimals);
 
 }  // namespace headwise::cli
 

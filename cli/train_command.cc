@@ -4,11 +4,14 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "cli/paths.h"
+#include "cli/text_table.h"
+#include "cli/train_checks.h"
 #include "cli/train_options.h"
 #include "cli/train_report.h"
 #include "cli/train_run.h"
 #include "cli/usage.h"
-#include "headwise/io/file_error.h"
+#include "headwise/checkpoints/comparison_file.h"
 #include "headwise/io/output_file.h"
 
 namespace headwise::cli {
@@ -16,9 +19,18 @@ namespace {
 
 std::string absolute_path(const std::string& path) { return std::filesystem::absolute(path).string(); }
 
-void refuse_a_folder_in_use(const TrainOptions& options, const std::string& folder) {
-  if (options.resume || !holds_run(folder)) return;
-  throw UsageError(fmt::format("--out {} holds a run already: give another folder, or --resume", folder));
+std::string comparison_of(const std::string& folder) { return folder + "/comparison.json"; }
+
+bool holds_comparison(const std::string& folder) { return std::filesystem::exists(comparison_of(folder)); }
+
+void refuse_a_folder_in_use(const std::string& folder) {
+  if (!holds_run(folder) && !holds_comparison(folder)) return;
+  throw UsageError(fmt::format("--out {0} holds a {1} already: give another folder, or --resume {0}",
+                               shell_word(folder), holds_run(folder) ? "run" : "comparison"));
+}
+
+std::string folder_of(const TrainOptions& options, Index heads, std::uint64_t seed) {
+  return fmt::format("{}/heads-{}-seed-{}", options.out, heads, seed);
 }
 
 // A run of a comparison goes on only as what it was begun as.
@@ -28,12 +40,11 @@ void check_same_run(const Training& found, const DecoderConfig& decoder, const T
   wanted.vocab = has.vocab;
   wanted.intermediate = has.intermediate;
   if (wanted == has && training == found.config()) return;
-  throw UsageError(fmt::format("{} holds a run with other options", folder));
+  throw UsageError(fmt::format("{} holds a run with other options than its comparison", folder));
 }
 
 std::string train_one(const TrainOptions& options, const CommandContext& context) {
-  refuse_a_folder_in_use(options, options.out);
-  const TrainWatch watch{"", options.save_every, options.log_every};
+  const TrainWatch watch{"", options.out, options.save_every, options.log_every};
   std::string path = options.text;
   std::unique_ptr<Training> training;
   if (options.resume && path.empty()) path = training_text_path(checkpoint_of(options.out));
@@ -42,6 +53,8 @@ std::string train_one(const TrainOptions& options, const CommandContext& context
   if (options.resume) {
     training = load_training(checkpoint_of(options.out), text);
   } else {
+    refuse_a_folder_in_use(options.out);
+    check_text_length(path, bytes, options.decoder.positions);
     DecoderConfig decoder = options.decoder;
     decoder.heads = options.heads.front();
     training = std::make_unique<Training>(decoder, options.training, bytes);
@@ -56,7 +69,7 @@ TrainResult train_one_of_several(const TrainOptions& options, const TrainingText
   decoder.heads = heads;
   TrainingConfig config = options.training;
   config.seed += static_cast<std::uint64_t>(seed_number);
-  const std::string folder = fmt::format("{}/heads-{}-seed-{}", options.out, heads, config.seed);
+  const std::string folder = folder_of(options, heads, config.seed);
   std::unique_ptr<Training> training;
   if (holds_run(folder)) {
     training = load_training(checkpoint_of(folder), text);
@@ -64,7 +77,7 @@ TrainResult train_one_of_several(const TrainOptions& options, const TrainingText
   } else {
     training = std::make_unique<Training>(decoder, config, text.bytes);
   }
-  return run_training(*training, text, folder, {label, options.save_every, options.log_every}, context);
+  return run_training(*training, text, folder, {label, options.out, options.save_every, options.log_every}, context);
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -73,20 +86,50 @@ void write_text(const std::string& path, const std::string& text) {
   file.commit();
 }
 
-std::string train_several(const TrainOptions& options, const CommandContext& context) {
-  const std::string bytes = read_text(options.text);
-  const TrainingText text{absolute_path(options.text), bytes};
+// What the comparison was begun as, in place of the options.
+TrainingComparison take_up(TrainOptions& options) {
+  TrainingComparison comparison = load_comparison(comparison_of(options.out));
+  options.decoder = comparison.decoder;
+  options.training = comparison.training;
+  options.heads = comparison.heads;
+  options.seeds = comparison.seeds;
+  if (options.text.empty()) options.text = comparison.text_path;
+  return comparison;
+}
+
+void refuse_runs_in_use(const TrainOptions& options) {
+  refuse_a_folder_in_use(options.out);
   for (const Index heads : options.heads) {
     for (Index n = 0; n < options.seeds; ++n) {
-      const std::uint64_t seed = options.training.seed + static_cast<std::uint64_t>(n);
-      refuse_a_folder_in_use(options, fmt::format("{}/heads-{}-seed-{}", options.out, heads, seed));
+      refuse_a_folder_in_use(folder_of(options, heads, options.training.seed + static_cast<std::uint64_t>(n)));
     }
   }
+}
+
+// The file from which --resume knows the comparison; a text that has moved is noted in it.
+void note_comparison(const TrainOptions& options, const TrainingText& text) {
+  make_run_folder(options.out, {"comparison.json", "losses.csv", "losses.svg", "losses.json"});
+  save_comparison(comparison_of(options.out),
+                  {options.decoder, options.training, options.heads, options.seeds, text.path, ""}, text);
+}
+
+std::string train_several(TrainOptions options, const CommandContext& context) {
+  TrainingComparison begun;
+  if (options.resume) begun = take_up(options);
+  const std::string bytes = read_text(options.text);
+  const TrainingText text{absolute_path(options.text), bytes};
+  if (options.resume) {
+    check_text(text, begun.text_fingerprint);
+  } else {
+    refuse_runs_in_use(options);
+    check_text_length(options.text, bytes, options.decoder.positions);
+  }
+  note_comparison(options, text);
   std::vector<TrainResult> results;
   // Seed by seed, so that a comparison that is broken off has something of every head count.
   for (Index n = 0; n < options.seeds; ++n) {
     for (const Index heads : options.heads) {
-      const std::string label = fmt::format("{} heads, seed {}", heads, options.training.seed + n);
+      const std::string label = fmt::format("{}, seed {}", counted(heads, "head"), options.training.seed + n);
       results.push_back(train_one_of_several(options, text, label, heads, n, context));
     }
   }
@@ -97,11 +140,21 @@ std::string train_several(const TrainOptions& options, const CommandContext& con
   return options.json ? json : compare_text(options.out, results);
 }
 
+// Whether the folder to go on in holds a comparison. Throws UsageError when it holds nothing to go on with.
+bool is_comparison(const std::string& folder) {
+  if (holds_comparison(folder)) return true;
+  if (holds_run(folder)) return false;
+  throw UsageError(fmt::format("--resume {}: there is no run to go on with: neither checkpoint.safetensors nor "
+                               "comparison.json is there",
+                               shell_word(folder)));
+}
+
 }  // namespace
 
 std::string train_command(std::span<const std::string> arguments, const CommandContext& context) {
-  const TrainOptions options = parse_train(arguments);
+  TrainOptions options = parse_train(arguments);
   if (options.help) return train_help();
+  if (options.resume) options.compare = is_comparison(options.out);
   return options.compare ? train_several(options, context) : train_one(options, context);
 }
 

@@ -2,7 +2,10 @@
 // headwise train and generate, end to end on tiny models; tests/training_command_test.py kills the program.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -33,7 +36,15 @@ class Train : public testing::Test {
   std::vector<std::string> with(const std::string& out, const std::vector<std::string>& more) const {
     std::vector<std::string> arguments{"train", "--text", text_, "--out", folder_.file(out), "--depth", "1", "--width"};
     arguments.insert(arguments.end(), {"16", "--context", "8", "--batch", "2", "--steps", "12", "--eval-every", "5"});
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    // An option that is there already gets the other value.
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      const auto found = std::find(arguments.begin(), arguments.end(), more[i]);
+      if (found == arguments.end() || i + 1 == more.size() || !more[i].starts_with("--")) {
+        arguments.push_back(more[i]);
+      } else {
+        *(found + 1) = more[++i];
+      }
+    }
     return arguments;
   }
   std::string refused(const std::vector<std::string>& more) const {
@@ -71,7 +82,7 @@ TEST_F(Train, WritesAModelThatTheOtherCommandsRead) {
   const Result result = run(with("model", {"--heads", "2"}));
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.err, "");
-  EXPECT_THAT(result.out, StartsWith(folder_.file("model") + ": 1 layers of 2 heads, hidden 16, context 8, "));
+  EXPECT_THAT(result.out, StartsWith(folder_.file("model") + ": 1 layer of 2 heads, hidden 16, context 8, "));
   EXPECT_THAT(result.out, HasSubstr("\n  text        660 bytes, of which 8 different ones are the vocabulary\n"));
   EXPECT_THAT(folder_.read("model/curve.csv"), StartsWith("step,train_loss,validation_loss\n0,"));
   EXPECT_THAT(folder_.read("model/curve.svg"), StartsWith("<svg "));
@@ -118,18 +129,77 @@ TEST_F(Train, AComparisonGivesATableAndGoesOn) {
   const double low = json["by_heads"][0]["lowest"], high = json["by_heads"][0]["highest"];
   EXPECT_NEAR(json["by_heads"][0]["mean"], (low + high) / 2, 1e-12);
   EXPECT_NEAR(json["by_heads"][0]["spread"], (high - low) / std::sqrt(2.0), 1e-12);
-  EXPECT_EQ(refusal(with("several", {"--heads", "1,2"})),
-            "headwise train: --out " + folder_.file("several") +
-                "/heads-1-seed-0 holds a run already: give another folder, or --resume");
+  const std::string several = folder_.file("several");
+  for (const char* heads : {"1,2", "2"}) {
+    EXPECT_EQ(refusal(with("several", {"--heads", heads})),
+              "headwise train: --out " + several + " holds a comparison already: give another folder, or --resume " +
+                  several);
+  }
   std::filesystem::remove_all(folder_.file("several/heads-4-seed-1"));
   const std::string csv = folder_.read("several/losses.csv");
-  std::vector<std::string> again = with("several", {"--heads", "1,2,4", "--seeds", "2"});
-  again[3] = "--resume";
-  EXPECT_EQ(run(again).out, result.out);
+  EXPECT_EQ(run({"train", "--resume", several}).out, result.out);
   EXPECT_EQ(folder_.read("several/losses.csv"), csv);
-  again.insert(again.end(), {"--clip", "2"});
-  EXPECT_EQ(refusal(again),
-            "headwise train: " + folder_.file("several") + "/heads-1-seed-0 holds a run with other options");
+  EXPECT_EQ(refusal({"train", "--resume", several, "--clip", "2"}),
+            "headwise train: --clip is part of the run that --resume goes on with, and cannot change");
+  const std::string other = folder_.write("other.txt", std::string(660, 'x'));
+  EXPECT_THAT(refusal({"train", "--resume", several, "--text", other}),
+              StartsWith("headwise train: " + other + " is not the text of this run: it has 660 bytes, fnv1a "));
+  std::filesystem::remove_all(folder_.file("several/heads-1-seed-0"));
+  ASSERT_EQ(run(with("several/heads-1-seed-0", {"--heads", "1", "--clip", "2"})).code, 0);
+  EXPECT_EQ(refusal({"train", "--resume", several}),
+            "headwise train: " + several + "/heads-1-seed-0 holds a run with other options than its comparison");
+}
+
+TEST_F(Train, AComparisonThatWasInterruptedGoesOnByItsFolderAlone) {
+  const std::vector<std::string> options{"--heads", "1,2", "--seeds", "2", "--dropout", "0.1", "--seed", "7"};
+  ASSERT_EQ(run(with("whole", options)).code, 0);
+  std::vector<std::string> logged = options;
+  logged.insert(logged.end(), {"--log-every", "1"});
+  const std::string broken = folder_.file("broken");
+  for (const char* at : {"1 head, seed 7: step 3 ", "2 heads, seed 7: step 5 ", "1 head, seed 8: step 12 "}) {
+    const Result result = interrupted(with("broken", logged), at);
+    EXPECT_EQ(result.code, 130);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, testing::ContainsRegex("seed [78]: saved after [0-9]+ of 12 steps; headwise train "));
+    EXPECT_THAT(result.err, testing::EndsWith(" of 12 steps; headwise train --resume " + broken +
+                                              " goes on\nheadwise train: interrupted\n"));
+    EXPECT_FALSE(std::filesystem::exists(folder_.file("broken/losses.csv")));
+    // Interrupted once more, while it goes on; the text has moved and is found by --text.
+    std::filesystem::rename(text_, folder_.file("moved.txt"));
+    EXPECT_EQ(refusal({"train", "--resume", broken}), "headwise train: " + text_ + ": no such file");
+    const Result again = interrupted(
+        {"train", "--resume", broken, "--text", folder_.file("moved.txt"), "--log-every", "1"}, "seed 8: step 2 ");
+    EXPECT_THAT((std::vector<int>{0, 130}), testing::Contains(again.code)) << again.err;
+    const Result done = run({"train", "--resume", broken});
+    EXPECT_EQ(done.code, 0) << done.err;
+    EXPECT_THAT(done.out, StartsWith("Validation loss by the number of heads, nats per byte; "));
+    std::filesystem::rename(folder_.file("moved.txt"), text_);
+    for (const char* one : {"heads-1-seed-7", "heads-2-seed-7", "heads-1-seed-8", "heads-2-seed-8"}) {
+      for (const char* file : {"model.safetensors", "config.json", "curve.csv", "curve.svg"}) {
+        const std::string name = std::string("/") + one + "/" + file;
+        EXPECT_EQ(folder_.read("broken" + name), folder_.read("whole" + name)) << at << name;
+      }
+    }
+    for (const char* file : {"losses.csv", "losses.svg"}) {
+      EXPECT_EQ(folder_.read(std::string("broken/") + file), folder_.read(std::string("whole/") + file));
+    }
+    std::filesystem::remove_all(broken);
+  }
+}
+
+TEST_F(Train, WhatAKilledProcessLeftIsRemovedWhenTheRunGoesOn) {
+  ASSERT_EQ(run(with("several", {"--heads", "1,2"})).code, 0);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  const std::string end = ".tmp-" + std::to_string(child) + "-0";
+  const std::vector<std::string> stale{"several/losses.svg", "several/comparison.json", "several/heads-1-seed-0/curve.svg",
+                                       "several/heads-2-seed-0/checkpoint.safetensors"};
+  for (const std::string& name : stale) folder_.write(name + end, "half");
+  folder_.write("several/notes.txt" + end, "mine");
+  EXPECT_EQ(run({"train", "--resume", folder_.file("several")}).code, 0);
+  for (const std::string& name : stale) EXPECT_FALSE(std::filesystem::exists(folder_.file(name + end))) << name;
+  EXPECT_EQ(folder_.read("several/notes.txt" + end), "mine");
 }
 
 TEST_F(Train, EveryWrongCallIsRefusedWithItsOwnTextAndWritesNothing) {
@@ -139,22 +209,45 @@ TEST_F(Train, EveryWrongCallIsRefusedWithItsOwnTextAndWritesNothing) {
   EXPECT_EQ(refusal({"train", "--resume", "x", "--steps", "3"}),
             "headwise train: --steps is part of the run that --resume goes on with, and cannot change");
   EXPECT_EQ(refusal({"train", "--resume", folder_.file("absent")}),
-            "headwise train: " + folder_.file("absent") + "/checkpoint.safetensors: no such file");
-  EXPECT_EQ(refused({"--heads", "3"}), "Decoder: hidden=16 is not divisible by heads=3; nearest valid heads: 2, 4");
+            "headwise train: --resume " + folder_.file("absent") +
+                ": there is no run to go on with: neither checkpoint.safetensors nor comparison.json is there");
+  EXPECT_EQ(refusal({"train", "--resume", "x", "--heads", "1,2"}),
+            "headwise train: --heads is part of the run that --resume goes on with, and cannot change");
+  EXPECT_EQ(refused({"--heads", "3"}), "--width=16 is not divisible by --heads=3; nearest valid --heads: 2, 4");
   EXPECT_EQ(refused({"--heads", "2,2"}), "--heads names a count twice");
-  EXPECT_EQ(refused({"--seeds", "0"}), "--seeds must be at least 1, got 0");
   EXPECT_EQ(refused({"--seed", "-1"}), "--seed must be at least 0, got -1");
-  EXPECT_EQ(refused({"--dropout", "1"}), "Decoder: dropout must be in [0, 1), got 1");
+  EXPECT_EQ(refused({"--dropout", "1"}), "--dropout must be in [0, 1), got 1");
   EXPECT_EQ(refused({"--clip", "nan"}), "--clip must be a number, got 'nan'");
-  EXPECT_EQ(refused({"--learning-rate", "0"}), "training: learning_rate must be a finite number > 0, got 0");
-  EXPECT_EQ(refused({"--warm-up", "12"}), "training: warm_up must be in 0..steps - 1, got 12");
-  EXPECT_EQ(refused({"--save-every", "-1"}), "--save-every must be at least 0");
+  EXPECT_EQ(refused({"--learning-rate", "0"}), "--learning-rate must be above 0, got 0");
+  EXPECT_EQ(refused({"--warm-up", "12"}), "--warm-up must be below --steps, which is 12, got 12");
+  EXPECT_EQ(refused({"--save-every", "-1"}), "--save-every must be at least 0, got -1");
+  EXPECT_EQ(refused({"--log-every", "-2"}), "--log-every must be at least 0, got -2");
+  EXPECT_EQ(refused({"--eval-every", "-2"}), "--eval-every must be at least 0, got -2");
+  EXPECT_EQ(refused({"--warm-up", "-2"}), "--warm-up must be at least 0, got -2");
+  for (const char* option : {"--width", "--depth", "--context", "--batch", "--steps", "--heads", "--seeds"}) {
+    EXPECT_EQ(refused({option, "0"}), std::string(option) + " must be at least 1, got 0");
+    EXPECT_EQ(refused({option, "-1"}), std::string(option) + " must be at least 1, got -1");
+  }
+  EXPECT_EQ(refused({"--width", "16777217"}), "--width must be at most 16777216, got 16777217");
+  EXPECT_EQ(refused({"--last-learning-rate", "0.5"}),
+            "--last-learning-rate must be from 0 to --learning-rate, which is 0.001, got 0.5");
+  EXPECT_EQ(refused({"--beta1", "1"}), "--beta1 must be in [0, 1), got 1");
+  EXPECT_EQ(refused({"--beta2", "-1"}), "--beta2 must be in [0, 1), got -1");
+  EXPECT_EQ(refused({"--weight-decay", "-1"}), "--weight-decay must be at least 0, got -1");
+  EXPECT_EQ(refused({"--clip", "-1"}), "--clip must be at least 0, got -1");
   EXPECT_EQ(refused({"--log-every", "x"}), "--log-every must be a whole number, got 'x'");
   std::vector<std::string> short_text = with("new", {});
   short_text[2] = folder_.write("short.txt", "she sells sea shells");
   EXPECT_EQ(refusal(short_text),
-            "headwise train: training: the text has 20 bytes; nine tenths of it and one tenth must each be longer than "
-            "context=8: at least 90 bytes");
+            "headwise train: " + folder_.file("short.txt") +
+                " has 20 bytes; nine tenths of it and one tenth must each be longer than --context, which is 8: at "
+                "least 90 bytes");
+  for (const char* heads : {"1", "1,2"}) {
+    std::vector<std::string> empty_text = with("new", {"--heads", heads});
+    empty_text[2] = folder_.write("empty.txt", "");
+    EXPECT_EQ(refusal(empty_text),
+              "headwise train: " + folder_.file("empty.txt") + " is empty: there is nothing to learn");
+  }
   short_text[2] = folder_.file("absent.txt");
   EXPECT_EQ(refusal(short_text), "headwise train: " + folder_.file("absent.txt") + ": no such file");
   short_text[2] = folder_.path();

@@ -5,8 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <map>
-#include <set>
 
+#include "cli/train_checks.h"
 #include "cli/usage.h"
 #include "headwise/io/file_error.h"
 
@@ -19,6 +19,7 @@ constexpr const char* kHelp =
     "  headwise train --text book.txt --out small --depth 2 --width 64 --heads 2 --steps 500\n"
     "  headwise train --resume book-model                # after Ctrl-C, or a kill\n"
     "  headwise train --text book.txt --out by-heads --heads 1,2,4,8,16 --seeds 3\n"
+    "  headwise train --resume by-heads                  # a comparison goes on the same way\n"
     "\n"
     "Usage: headwise train --text FILE --out DIR [OPTIONS]\n"
     "       headwise train --resume DIR [--text FILE]\n"
@@ -28,12 +29,13 @@ constexpr const char* kHelp =
     "and\n"
     "the learning curve, curve.csv and curve.svg. A run that was interrupted and taken up again has the bits of one\n"
     "that was not, on any machine and any number of threads. With several heads or seeds a model is trained for each\n"
-    "pair, all of one size, in a folder of its own, and their losses are compared.\n"
+    "pair, all of one size, in a folder of its own, and their losses are compared; DIR then has comparison.json, from\n"
+    "which --resume knows every option: models that are finished stay, the one that was cut off goes on.\n"
     "\n"
     "Options, with their defaults:\n"
     "  --text FILE             what to learn\n"
     "  --out DIR               a folder for the model; made when it is not there\n"
-    "  --resume DIR            go on with the run in DIR; --text only where the text has moved\n"
+    "  --resume DIR            go on with the run or the comparison in DIR; --text only where the text has moved\n"
     "  --heads N,N,... 4       attention heads; several: one model for each\n"
     "  --width 128             numbers a token is made of\n"
     "  --depth 4               blocks\n"
@@ -79,9 +81,7 @@ std::uint64_t parse_seed(const std::string& text) {
 void read_sizes(const Settings& settings, TrainOptions& options) {
   const auto count = [&](const char* name, Index& into) {
     const auto found = settings.values.find(name);
-    if (found == settings.values.end()) return;
-    into = parse_count(name, found->second);
-    if (into < 0) throw UsageError(fmt::format("{} must be at least 0, got {}", name, into));
+    if (found != settings.values.end()) into = parse_count(name, found->second);
   };
   DecoderConfig& decoder = options.decoder;
   decoder.hidden = 128;
@@ -121,26 +121,10 @@ void read_models(const Settings& settings, TrainOptions& options) {
   const auto heads = settings.values.find("--heads"), seed = settings.values.find("--seed");
   if (heads != settings.values.end()) options.heads = parse_counts("--heads", heads->second);
   if (seed != settings.values.end()) options.training.seed = parse_seed(seed->second);
-  if (options.seeds < 1) throw UsageError("--seeds must be at least 1, got 0");
-  if (std::set<Index>(options.heads.begin(), options.heads.end()).size() != options.heads.size()) {
-    throw UsageError("--heads names a count twice");
-  }
   options.compare = options.heads.size() > 1 || options.seeds > 1;
 }
 
-// Every size and rate, before anything is read or written. The vocabulary is not known yet: any will do.
-void check_options(const TrainOptions& options) {
-  check_config(options.training);
-  for (const Index heads : options.heads) {
-    DecoderConfig decoder = options.decoder;
-    decoder.heads = heads;
-    decoder.vocab = 1;
-    check_config(decoder);
-  }
-}
-
-void check_resume(const Settings& settings, const TrainOptions& options) {
-  if (options.compare) return;
+void check_resume(const Settings& settings) {
   const std::string given = !settings.values.empty() ? settings.values.begin()->first
                             : settings.bias          ? "--bias"
                             : settings.untied        ? "--untied"
@@ -179,20 +163,15 @@ TrainOptions parse_train(std::span<const std::string> arguments) {
   read_models(settings, options);
   if (save_option->count() > 0) options.save_every = parse_count("--save-every", save_every);
   if (log_option->count() > 0) options.log_every = parse_count("--log-every", log_every);
-  if (options.save_every < 0 || options.log_every < 0) {
-    throw UsageError(fmt::format("--{}-every must be at least 0", options.save_every < 0 ? "save" : "log"));
-  }
   if (resume_option->count() > 0) {
     if (!options.out.empty()) throw UsageError("give --out or --resume, not both");
     options.resume = true;
     options.out = resume;
-    check_resume(settings, options);
+    check_resume(settings);
   }
   if (options.out.empty()) throw UsageError("--out is needed: a folder for the model");
-  if (options.text.empty() && (!options.resume || options.compare)) {
-    throw UsageError("--text is needed: the file to learn");
-  }
-  check_options(options);
+  if (options.text.empty() && !options.resume) throw UsageError("--text is needed: the file to learn");
+  check_train_options(options);
   return options;
 }
 

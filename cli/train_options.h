@@ -17,7 +17,7 @@ struct TrainOptions {
   bool resume = false;
   std::vector<Index> heads{4};  // one model for each, and for each of the seeds
   Index seeds = 1;              // training.seed, training.seed + 1, ...
-  bool compare = false;         // several models
+  bool compare = false;         // several models; with `resume` the folder says it
   DecoderConfig decoder;        // heads apart; vocab comes from the text
   TrainingConfig training;
   Index save_every = 500;  // 0: only when all steps are done, or on Ctrl-C
@@ -26,7 +26,7 @@ struct TrainOptions {
   bool help = false;
 };
 
-// Throws UsageError, and ArgumentError or ShapeError as the library's checks of sizes do. Nothing is read from disk.
+// Throws UsageError. Nothing is read from disk; with `resume`, what the folder holds stands for all that changes numbers.
 TrainOptions parse_train(std::span<const std::string> arguments);
 
 const char* train_help();

@@ -35,7 +35,7 @@ double TrainProgress::tokens_per_second(const Training& training) const {
 
 std::string TrainProgress::numbers(const Training& training) const {
   const Index left = training.config().learning_rate.steps - training.steps_done();
-  return fmt::format("loss {:.4f}  {:.0f} tokens/s  {} left", loss_, tokens_per_second(training),
+  return fmt::format("loss {}  {:.0f} tokens/s  {} left", number_text(loss_, 4), tokens_per_second(training),
                      clock_text(seconds_ / static_cast<double>(steps_) * static_cast<double>(left)));
 }
 
@@ -64,7 +64,7 @@ void TrainProgress::evaluated(const Training& training) {
   if (out_ == nullptr || (log_every_ == 0 && !terminal_.lively)) return;
   clear();
   const Evaluation& last = training.evaluations().back();
-  *out_ << fmt::format("{}step {}  validation loss {:.4f}\n", label_, last.step, last.loss) << std::flush;
+  *out_ << fmt::format("{}step {}  validation loss {}\n", label_, last.step, number_text(last.loss, 4)) << std::flush;
 }
 
 void TrainProgress::clear() {

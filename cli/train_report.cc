@@ -82,17 +82,17 @@ std::string train_text(const TrainResult& result) {
   const DecoderConfig& decoder = result.decoder;
   const std::string folder = printable(result.folder);
   std::string text =
-      fmt::format("{}: {} layers of {} heads, hidden {}, context {}, {} parameters\n", folder, decoder.layers,
-                  decoder.heads, decoder.hidden, decoder.positions, grouped(result.parameters));
-  text += fmt::format("  text        {} bytes, of which {} different ones are the vocabulary\n",
-                      grouped(result.text_bytes), decoder.vocab);
-  text += fmt::format("  steps       {} of {} sequences", result.training.learning_rate.steps, result.training.batch);
+      fmt::format("{}: {} of {}, hidden {}, context {}, {} parameters\n", folder, counted(decoder.layers, "layer"),
+                  counted(decoder.heads, "head"), decoder.hidden, decoder.positions, grouped(result.parameters));
+  text += fmt::format("  text        {} bytes, of which {} the vocabulary\n", grouped(result.text_bytes),
+                      decoder.vocab == 1 ? "1 is" : fmt::format("{} different ones are", decoder.vocab));
+  text += fmt::format("  steps       {} of {}", result.training.learning_rate.steps, counted(result.training.batch, "sequence"));
   if (result.steps > 0) {
     text += fmt::format(", {} of them now in {}: {} tokens/s", result.steps, clock_text(result.seconds),
                         grouped(std::llround(result.tokens_per_second)));
   }
-  text += fmt::format("\n  loss        {:.4f} in training (its last steps), {:.4f} in validation; nats per byte\n",
-                      result.train_loss, result.validation_loss);
+  text += fmt::format("\n  loss        {} in training (its last steps), {} in validation; nats per byte\n",
+                      number_text(result.train_loss, 4), number_text(result.validation_loss, 4));
   text += "  files       config.json, model.safetensors, checkpoint.safetensors, curve.csv, curve.svg\n";
   return text + fmt::format("Next: headwise generate {}\n", shell_word(folder));
 }
@@ -103,9 +103,9 @@ std::string compare_text(const std::string& folder, std::span<const TrainResult>
   std::vector<std::vector<std::string>> rows{{"heads", "head_dim", "seeds", "mean", "spread", "lowest", "highest"}};
   for (const auto& [heads, group] : groups) {
     rows.push_back({std::to_string(heads), std::to_string(first.decoder.hidden / heads),
-                    std::to_string(group.losses.size()), fmt::format("{:.4f}", group.mean()),
-                    fmt::format("{:.4f}", group.spread()), fmt::format("{:.4f}", group.lowest()),
-                    fmt::format("{:.4f}", group.highest())});
+                    std::to_string(group.losses.size()), number_text(group.mean(), 4),
+                    number_text(group.spread(), 4), number_text(group.lowest(), 4),
+                    number_text(group.highest(), 4)});
   }
   const std::vector<Align> columns(rows[0].size(), Align::kRight);
   return fmt::format("Validation loss by the number of heads, nats per byte; {} parameters each:\n",

@@ -69,12 +69,6 @@ void save_all(Training& training, const TrainingText& text, const std::string& f
   write_text(folder + "/curve.svg", curve_svg(training));
 }
 
-void make_folder(const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw FileError(folder, "cannot be made: " + error.message());
-}
-
 TrainResult result_of(Training& training, const TrainProgress& progress) {
   TrainResult result;
   result.decoder = training.decoder().config();
@@ -101,9 +95,16 @@ std::string checkpoint_of(const std::string& folder) { return folder + "/checkpo
 
 bool holds_run(const std::string& folder) { return std::filesystem::exists(checkpoint_of(folder)); }
 
+void make_run_folder(const std::string& folder, std::initializer_list<const char*> files) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw SystemFileError(folder, "cannot be made: " + error.message(), error.value());
+  for (const char* file : files) remove_stale_temporaries(folder + "/" + file);
+}
+
 TrainResult run_training(Training& training, const TrainingText& text, const std::string& folder,
                          const TrainWatch& watch, const CommandContext& context) {
-  make_folder(folder);
+  make_run_folder(folder, {"checkpoint.safetensors", "config.json", "model.safetensors", "curve.csv", "curve.svg"});
   const auto interrupted = [&] { return context.cancel != nullptr && context.cancel->load(std::memory_order_relaxed); };
   Execution evaluating;
   evaluating.cancel = context.cancel;
@@ -131,9 +132,9 @@ TrainResult run_training(Training& training, const TrainingText& text, const std
     progress.clear();
     save_all(training, text, folder);
     if (context.messages != nullptr) {
-      *context.messages << fmt::format("saved after {} of {} steps; headwise train --resume {} goes on\n",
-                                       training.steps_done(), training.config().learning_rate.steps,
-                                       shell_word(folder));
+      *context.messages << fmt::format("{}saved after {} of {} steps; headwise train --resume {} goes on\n",
+                                       watch.label.empty() ? "" : watch.label + ": ", training.steps_done(),
+                                       training.config().learning_rate.steps, shell_word(watch.resume));
     }
     throw;
   }

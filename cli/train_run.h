@@ -3,6 +3,7 @@
 #ifndef HEADWISE_CLI_TRAIN_RUN_H_
 #define HEADWISE_CLI_TRAIN_RUN_H_
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 
@@ -31,8 +32,13 @@ std::string read_text(const std::string& path);
 std::string checkpoint_of(const std::string& folder);
 bool holds_run(const std::string& folder);
 
+// Makes the folder when it is not there, and removes what killed processes left of writing these files in it. Throws
+// FileError.
+void make_run_folder(const std::string& folder, std::initializer_list<const char*> files);
+
 struct TrainWatch {
-  std::string label;  // which of several runs, or empty
+  std::string label;   // which of several runs, or empty
+  std::string resume;  // the folder with which --resume goes on
   Index save_every = 500, log_every = 0;
 };
 

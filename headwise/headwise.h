@@ -4,6 +4,7 @@
 #define HEADWISE_HEADWISE_H_
 
 #include "headwise/checkpoints/attention_choice.h"
+#include "headwise/checkpoints/comparison_file.h"
 #include "headwise/checkpoints/convert_attention.h"
 #include "headwise/checkpoints/decoder_file.h"
 #include "headwise/checkpoints/inspect_attention.h"
@@ -12,6 +13,7 @@
 #include "headwise/checkpoints/load_attention.h"
 #include "headwise/checkpoints/load_encoder.h"
 #include "headwise/checkpoints/training_file.h"
+#include "headwise/checkpoints/training_text.h"
 #include "headwise/io/array_file.h"
 #include "headwise/io/closest_names.h"
 #include "headwise/io/file_error.h"
@@ -46,6 +48,7 @@
 #include "headwise/lens/layer_run.h"
 #include "headwise/lens/shape_path.h"
 #include "headwise/lens/trace_file.h"
+#include "headwise/models/activation_name.h"
 #include "headwise/models/adamw.h"
 #include "headwise/models/byte_text.h"
 #include "headwise/models/cross_entropy.h"

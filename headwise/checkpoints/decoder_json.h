@@ -12,6 +12,9 @@
 
 namespace headwise {
 
+inline constexpr const char* kDecoderModelType = "nanogpt";
+inline constexpr const char* kByteTokenizer = "bytes";
+
 nlohmann::ordered_json decoder_json(const DecoderConfig& config, const ByteVocabulary& vocabulary);
 
 // Throw FileError naming the key.

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstring>
 #include <utility>
 #include <vector>
 
 #include "headwise/checkpoints/decoder_json.h"
+#include "headwise/checkpoints/training_json.h"
 #include "headwise/io/file_error.h"
 #include "headwise/io/safetensors.h"
 #include "headwise/io/utf8.h"
@@ -25,55 +25,6 @@ constexpr const char* kFirst = "adamw.first.";
 constexpr const char* kSecond = "adamw.second.";
 constexpr const char* kLosses = "curve.losses";            // float64 (steps,)
 constexpr const char* kEvaluations = "curve.evaluations";  // float64 (evaluations, 2): step, loss
-
-// FNV-1a, 64 bits: tells one text from another, and is no proof against malice.
-std::string fingerprint(std::string_view bytes) {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const char letter : bytes) hash = (hash ^ static_cast<std::uint8_t>(letter)) * 0x100000001B3;
-  return fmt::format("{} bytes, fnv1a {:016x}", bytes.size(), hash);
-}
-
-nlohmann::ordered_json training_json(const TrainingConfig& config) {
-  const LearningRate& rate = config.learning_rate;
-  return {{"batch", config.batch},
-          {"steps", rate.steps},
-          {"learning_rate", rate.highest},
-          {"last_learning_rate", rate.last},
-          {"warm_up", rate.warm_up},
-          {"beta1", config.adamw.beta1},
-          {"beta2", config.adamw.beta2},
-          {"eps", config.adamw.eps},
-          {"weight_decay", config.adamw.weight_decay},
-          {"clip", config.clip},
-          {"evaluate_every", config.evaluate_every},
-          {"seed", std::to_string(config.seed)}};
-}
-
-std::uint64_t seed_of(const ConfigFile& json) {
-  const std::string digits = json.text("seed");
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error == std::errc() && end == digits.data() + digits.size()) return value;
-  json.fail("\"seed\" must be the digits of a number below 2^64, got " + quote_name(digits));
-}
-
-TrainingConfig training_config_of(const ConfigFile& json) {
-  TrainingConfig config;
-  config.batch = json.size("batch");
-  config.learning_rate.steps = json.size("steps");
-  config.learning_rate.highest = json.number("learning_rate");
-  config.learning_rate.last = json.number("last_learning_rate");
-  const auto count_from_0 = [&](const char* key) { return json.number(key) == 0 ? 0 : json.size(key); };
-  config.learning_rate.warm_up = count_from_0("warm_up");
-  config.evaluate_every = count_from_0("evaluate_every");
-  config.adamw.beta1 = json.number("beta1");
-  config.adamw.beta2 = json.number("beta2");
-  config.adamw.eps = json.number("eps");
-  config.adamw.weight_decay = json.number("weight_decay");
-  config.clip = json.number("clip");
-  config.seed = seed_of(json);
-  return config;
-}
 
 // A checkpoint, as far as it can be understood without the text.
 class TrainingReader {
@@ -171,18 +122,14 @@ void save_training(const std::string& path, Training& training, const TrainingTe
                      {"decoder", decoder_json(training.decoder().config(), training.vocabulary()).dump()},
                      {"training", training_json(training.config()).dump()},
                      {"text", text.path},
-                     {"text_fingerprint", fingerprint(text.bytes)}});
+                     {"text_fingerprint", text_fingerprint(text.bytes)}});
 }
 
 std::string training_text_path(const std::string& path) { return TrainingReader(path).text("text"); }
 
 std::unique_ptr<Training> load_training(const std::string& path, const TrainingText& text) {
   const TrainingReader reader(path);
-  const std::string found = fingerprint(text.bytes);
-  if (found != reader.text("text_fingerprint")) {
-    throw ArgumentError(fmt::format("{} is not the text of this run: it has {}, the run's had {}", text.path, found,
-                                    reader.text("text_fingerprint")));
-  }
+  check_text(text, reader.text("text_fingerprint"));
   const DecoderConfig decoder = decoder_config_of(reader.config("decoder"));
   const TrainingConfig config = training_config_of(reader.config("training"));
   check_decoder_tensors(reader.file(), decoder);

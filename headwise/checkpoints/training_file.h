@@ -7,17 +7,11 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 
+#include "headwise/checkpoints/training_text.h"
 #include "headwise/models/training.h"
 
 namespace headwise {
-
-// Where the text came from, for whoever takes the run up again; a text given then must have the same bytes.
-struct TrainingText {
-  std::string path;
-  std::string_view bytes;
-};
 
 // The file appears whole or not at all. Throws as OutputFile does, and ArgumentError for a text path that is no UTF-8.
 void save_training(const std::string& path, Training& training, const TrainingText& text);

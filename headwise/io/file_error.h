@@ -3,6 +3,7 @@
 #ifndef HEADWISE_IO_FILE_ERROR_H_
 #define HEADWISE_IO_FILE_ERROR_H_
 
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -25,10 +26,20 @@ class FileError : public std::runtime_error {
   std::optional<std::uint64_t> offset_;
 };
 
-// FileNotFoundError in Python.
-class FileNotFound : public FileError {
+// What the operating system refused, with its error number. In Python the OSError of that number: FileNotFoundError,
+// PermissionError, IsADirectoryError, ...
+class SystemFileError : public FileError {
  public:
-  explicit FileNotFound(std::string_view path) : FileError(path, "no such file") {}
+  SystemFileError(std::string_view path, std::string_view reason, int code) : FileError(path, reason), code_(code) {}
+  int code() const { return code_; }
+
+ private:
+  int code_;
+};
+
+class FileNotFound : public SystemFileError {
+ public:
+  explicit FileNotFound(std::string_view path) : SystemFileError(path, "no such file", ENOENT) {}
 };
 
 // A name out of a file as it may stand in a message: in quotes, printable (see utf8.h), cut after 80 bytes.

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "headwise/io/file_error.h"
+
 namespace headwise {
 
 // "is a directory": for what is not a regular file.
@@ -20,8 +22,17 @@ inline std::string_view file_kind(mode_t mode) {
   return "is a special file";
 }
 
-// "No space left on device"; strerror is not safe with threads.
-inline std::string system_message(int error) { return std::system_category().message(error); }
+// Throws "x.npy: is a directory, not a file": SystemFileError for a directory, FileError for the rest.
+[[noreturn]] inline void fail_not_a_file(std::string_view path, mode_t mode) {
+  const std::string reason = std::string(file_kind(mode)) + ", not a file";
+  if (S_ISDIR(mode)) throw SystemFileError(path, reason, EISDIR);
+  throw FileError(path, reason);
+}
+
+// Throws SystemFileError "x.npy: cannot be written: No space left on device". strerror is not safe with threads.
+[[noreturn]] inline void fail_by_system(std::string_view path, const std::string& what, int code) {
+  throw SystemFileError(path, what + ": " + std::system_category().message(code), code);
+}
 
 }  // namespace headwise
 

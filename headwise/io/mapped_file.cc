@@ -30,15 +30,15 @@ MappedFile::MappedFile(std::string path) : path_(std::move(path)) {
   const Descriptor file{::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.number < 0) {
     if (errno == ENOENT || path_.empty()) throw FileNotFound(path_);
-    throw FileError(path_, "cannot be opened: " + system_message(errno));
+    fail_by_system(path_, "cannot be opened", errno);
   }
   struct stat facts {};
-  if (::fstat(file.number, &facts) != 0) throw FileError(path_, "cannot be examined: " + system_message(errno));
-  if (!S_ISREG(facts.st_mode)) throw FileError(path_, std::string(file_kind(facts.st_mode)) + ", not a file");
+  if (::fstat(file.number, &facts) != 0) fail_by_system(path_, "cannot be examined", errno);
+  if (!S_ISREG(facts.st_mode)) fail_not_a_file(path_, facts.st_mode);
   size_ = static_cast<std::size_t>(facts.st_size);
   if (size_ == 0) return;
   void* block = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number, 0);
-  if (block == MAP_FAILED) throw FileError(path_, "cannot be mapped: " + system_message(errno));
+  if (block == MAP_FAILED) fail_by_system(path_, "cannot be mapped", errno);
   data_ = static_cast<const std::byte*>(block);
 }
 

@@ -14,14 +14,14 @@ namespace headwise {
 // Destroyed before that, it leaves no trace, and a file already at `path` stays as it was.
 class OutputFile {
  public:
-  // Throws FileError when the folder does not take a new file or `path` is a directory, device, pipe or socket.
-  // A symbolic link is followed.
+  // Throws SystemFileError when the folder does not take a new file or `path` is a directory, FileError when it is a
+  // device, pipe or socket. A symbolic link is followed.
   explicit OutputFile(std::string path);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
 
-  // Both throw FileError ("cannot be written: No space left on device").
+  // All throw SystemFileError ("cannot be written: No space left on device").
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
   void commit();
@@ -32,6 +32,10 @@ class OutputFile {
   std::string temporary_;  // empty once it is gone
   int descriptor_ = -1;
 };
+
+// Removes the temporary files that killed processes left of writing `path`: regular files in its folder, of exactly the
+// names that OutputFile gives, which no process is writing any more. Everything else stays; nothing is thrown.
+void remove_stale_temporaries(const std::string& path);
 
 }  // namespace headwise
 

@@ -5,10 +5,14 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "headwise/io/file_error.h"
 #include "headwise/io/mapped_file.h"
@@ -94,6 +98,77 @@ TEST(OutputFile, FollowsALink) {
   file.commit();
   EXPECT_EQ(folder.read("real"), "after");
   EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
+}
+
+// A process that has been and gone.
+pid_t gone_process() {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  return child;
+}
+
+TEST(OutputFile, RemovesWhatKilledProcessesLeftOfTheSameFileAndNothingElse) {
+  const TemporaryFolder folder;
+  const std::string gone = std::to_string(gone_process()), ours = std::to_string(::getpid());
+  const std::string parent = std::to_string(::getppid());
+  folder.write("curve.svg.tmp-" + gone + "-0", "half");
+  folder.write("curve.svg.tmp-" + ours + "-99999", "half");  // of an earlier process with our number
+  const std::vector<std::string> kept{"curve.svg",
+                                      "curve.svg.tmp-" + parent + "-0",
+                                      "curve.svg.tmp-" + gone,
+                                      "curve.svg.tmp-" + gone + "-",
+                                      "curve.svg.tmp-" + gone + "-0x",
+                                      "curve.svg.tmp-0-0",
+                                      "curve.svg.tmp--1-0",
+                                      "curve.svg.tmp-x-0",
+                                      "mycurve.svg.tmp-" + gone + "-0",
+                                      "curve.csv.tmp-" + gone + "-0",
+                                      "curve.svg.bak"};
+  for (const std::string& name : kept) folder.write(name, "kept");
+  std::filesystem::create_directory(folder.file("curve.svg.tmp-" + gone + "-1"));
+  std::filesystem::create_symlink(folder.file("curve.svg"), folder.file("curve.svg.tmp-" + gone + "-2"));
+  OutputFile writing(folder.file("curve.svg"));  // holds the lock of its temporary file
+  const std::vector<std::string> before = folder.names();
+  remove_stale_temporaries(folder.file("curve.svg"));
+  std::vector<std::string> left;
+  for (const std::string& name : before) {
+    if (name != "curve.svg.tmp-" + gone + "-0" && name != "curve.svg.tmp-" + ours + "-99999") left.push_back(name);
+  }
+  EXPECT_EQ(left.size() + 2, before.size());
+  EXPECT_EQ(folder.names(), left);
+  writing.write("new");
+  writing.commit();
+  EXPECT_EQ(folder.read("curve.svg"), "new");
+  remove_stale_temporaries(folder.file("absent/curve.svg"));
+}
+
+// The error number of what `call` throws.
+template <class Call>
+int code_of(const Call& call) {
+  try {
+    call();
+  } catch (const SystemFileError& error) {
+    return error.code();
+  } catch (const FileError&) {
+    return 0;
+  }
+  return 0;
+}
+
+TEST(SystemFileError, HasTheNumberOfTheOperatingSystem) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(code_of([&] { OutputFile file(folder.file("absent/out")); }), ENOENT);
+  EXPECT_EQ(code_of([&] { OutputFile file(folder.path()); }), EISDIR);
+  EXPECT_EQ(code_of([&] { OutputFile file(folder.path() + "/"); }), EISDIR);
+  EXPECT_EQ(code_of([&] { OutputFile file(folder.file("new/")); }), EISDIR);
+  EXPECT_EQ(code_of([&] { OutputFile file(""); }), ENOENT);
+  EXPECT_EQ(code_of([&] { OutputFile file("/dev/full"); }), 0);  // our own refusal
+  EXPECT_EQ(code_of([&] { OutputFile file(folder.write("x", "") + "/y"); }), ENOTDIR);
+  EXPECT_EQ(code_of([&] { MappedFile file(folder.file("absent")); }), ENOENT);
+  EXPECT_EQ(code_of([&] { MappedFile file(folder.path()); }), EISDIR);
+  const SmallFilesOnly limit(4);
+  EXPECT_EQ(code_of([&] { OutputFile(folder.file("out")).write("too long"); }), EFBIG);
 }
 
 TEST(MappedFile, RefusesWhatIsNotAFileByName) {

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "headwise/tensor/errors.h"
+#include "headwise/tensor/shape_check.h"
 #include "headwise/tensor/visibility.h"
 
 namespace headwise {
@@ -76,15 +78,22 @@ LayerRun<T> run_layer(const AttentionLayer<T>& layer, TensorView<const T, 3> x, 
 }
 
 template <class T>
-std::vector<double> head_means(const Tensor<T, 3>& statistic) {
+std::vector<double> head_means(const Tensor<T, 3>& statistic, const Tensor<T, 3>& max_weight) {
+  check_shape("head_means", "max_weight", max_weight.cview(),
+              {{"batch", statistic.size(0)}, {"heads", statistic.size(1)}, {"seq_q", statistic.size(2)}});
   std::vector<double> means;
   const Index batch = statistic.size(0), rows = statistic.size(2);
   for (Index head = 0; head < statistic.size(1); ++head) {
     double total = 0;
+    Index seeing = 0;
     for (Index entry = 0; entry < batch; ++entry) {
-      for (Index row = 0; row < rows; ++row) total += static_cast<double>(statistic(entry, head, row));
+      for (Index row = 0; row < rows; ++row) {
+        if (max_weight(entry, head, row) == 0) continue;
+        total += static_cast<double>(statistic(entry, head, row));
+        ++seeing;
+      }
     }
-    means.push_back(batch * rows == 0 ? 0 : total / static_cast<double>(batch * rows));
+    means.push_back(seeing == 0 ? std::nan("") : total / static_cast<double>(seeing));
   }
   return means;
 }
@@ -105,7 +114,7 @@ std::vector<NamedTensor> run_arrays(const LayerRun<T>& run, const LayerRunReques
   template HEADWISE_EXPORT LayerRun<T> run_layer(const AttentionLayer<T>&, TensorView<const T, 3>, \
                                                  TensorView<const T, 3>, const ForwardOptions<T>&, \
                                                  const LayerRunRequest&, const Execution&);        \
-  template HEADWISE_EXPORT std::vector<double> head_means(const Tensor<T, 3>&);                    \
+  template HEADWISE_EXPORT std::vector<double> head_means(const Tensor<T, 3>&, const Tensor<T, 3>&); \
   template HEADWISE_EXPORT std::vector<NamedTensor> run_arrays(const LayerRun<T>&, const LayerRunRequest&, bool);
 HEADWISE_LAYER_RUN(float)
 HEADWISE_LAYER_RUN(double)

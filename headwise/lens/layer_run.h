@@ -47,9 +47,10 @@ LayerRun<T> run_layer(const AttentionLayer<T>& layer, TensorView<const T, 3> x, 
                       const ForwardOptions<T>& options, const LayerRunRequest& request,
                       const Execution& execution = {});
 
-// The mean of a statistic over every query of every batch entry, for each head. 0 where there is no query.
+// The mean of a statistic for each head, over every query of every batch entry that sees a key; NaN where none does.
+// Both (batch, heads, seq_q), of one run: the max_weight of a query is 0 exactly where it sees no key.
 template <class T>
-std::vector<double> head_means(const Tensor<T, 3>& statistic);
+std::vector<double> head_means(const Tensor<T, 3>& statistic, const Tensor<T, 3>& max_weight);
 
 // Borrows from the run: "out", then what was asked for by name; without the batch axis, of length 1, when `squeeze`.
 template <class T>
@@ -59,7 +60,7 @@ std::vector<NamedTensor> run_arrays(const LayerRun<T>& run, const LayerRunReques
   extern template struct LayerRun<T>;                                                                             \
   extern template LayerRun<T> run_layer(const AttentionLayer<T>&, TensorView<const T, 3>, TensorView<const T, 3>, \
                                         const ForwardOptions<T>&, const LayerRunRequest&, const Execution&);      \
-  extern template std::vector<double> head_means(const Tensor<T, 3>&);                                            \
+  extern template std::vector<double> head_means(const Tensor<T, 3>&, const Tensor<T, 3>&);                       \
   extern template std::vector<NamedTensor> run_arrays(const LayerRun<T>&, const LayerRunRequest&, bool);
 HEADWISE_LAYER_RUN_EXTERN(float)
 HEADWISE_LAYER_RUN_EXTERN(double)

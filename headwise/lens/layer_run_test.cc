@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headwise/tensor/errors.h"
 #include "tests/support/file_bytes.h"
 #include "tests/support/tiny_layer.h"
 
@@ -54,11 +55,17 @@ TEST(LayerRun, StatisticsAreThoseOfTheWeights) {
   }
 }
 
-TEST(LayerRun, MeansAreOverEveryQueryOfEveryEntry) {
-  Tensor<double, 3> statistic({2, 2, 2});
-  for (Index i = 0; i < 8; ++i) statistic.data()[i] = static_cast<double>(i);
-  EXPECT_THAT(head_means(statistic), ElementsAre((0 + 1 + 4 + 5) / 4.0, (2 + 3 + 6 + 7) / 4.0));
-  EXPECT_THAT(head_means(Tensor<double, 3>({2, 1, 0})), ElementsAre(0.0));
+TEST(LayerRun, MeansAreOverEveryQueryThatSeesAKey) {
+  Tensor<double, 3> statistic({2, 2, 2}), most({2, 2, 2});
+  for (Index i = 0; i < 8; ++i) statistic.data()[i] = static_cast<double>(i), most.data()[i] = 0.5;
+  EXPECT_THAT(head_means(statistic, most), ElementsAre((0 + 1 + 4 + 5) / 4.0, (2 + 3 + 6 + 7) / 4.0));
+  most(0, 0, 1) = most(1, 0, 0) = most(1, 1, 0) = 0;
+  EXPECT_THAT(head_means(statistic, most), ElementsAre((0 + 5) / 2.0, (2 + 3 + 7) / 3.0));
+  most(0, 0, 0) = most(1, 0, 1) = 0;
+  EXPECT_TRUE(std::isnan(head_means(statistic, most)[0]));
+  const Tensor<double, 3> none({2, 1, 0});
+  EXPECT_TRUE(std::isnan(head_means(none, none)[0]));
+  EXPECT_THROW(head_means(statistic, none), ShapeError);
 }
 
 TEST(LayerRun, ArraysComeInTheOrderAskedForWithOrWithoutTheBatchAxis) {

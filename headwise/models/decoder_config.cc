@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "headwise/layers/attention_config.h"
-#include "headwise/models/gelu.h"
+#include "headwise/models/activation_name.h"
 #include "headwise/tensor/errors.h"
 #include "headwise/tensor/shape_check.h"
 

@@ -25,12 +25,6 @@ void check_rows(const char* argument, const TensorView<const T, 2>& x, const Ten
 
 }  // namespace
 
-void check_activation(std::string_view who, std::string_view activation) {
-  if (activation == "gelu" || activation == "gelu_tanh") return;
-  throw ArgumentError(std::string(who) + ": activation must be \"gelu\" or \"gelu_tanh\", got \"" +
-                      std::string(activation) + "\"");
-}
-
 template <class T>
 void gelu_forward(std::string_view activation, TensorView<const T, 2> x, TensorView<T, 2> y,
                   const Execution& execution) {

@@ -6,13 +6,11 @@
 
 #include <string_view>
 
+#include "headwise/models/activation_name.h"
 #include "headwise/runtime/execution.h"
 #include "headwise/tensor/tensor_view.h"
 
 namespace headwise {
-
-// Throws ArgumentError "<who>: activation must be "gelu" or "gelu_tanh", got "relu"".
-void check_activation(std::string_view who, std::string_view activation);
 
 // x: (tokens, width) -> y: the same shape, overwritten; y may be x. Throws ShapeError, and as check_activation does.
 template <class T>

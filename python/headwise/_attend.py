@@ -55,6 +55,8 @@ def with_token_ids(arguments):
         raise AttendError("give a text or --ids, not both")
     if not words and not names & {"--ids", "--text"}:
         raise AttendError("a text is needed, or token ids with --ids\nTry 'headwise attend --help'.")
+    if words and not " ".join(words).strip():
+        raise AttendError("the text is empty: there is nothing to attend to\nTry 'headwise attend --help'.")
     if "--model" in names:
         model = value_of("--model", options)
     else:

@@ -63,6 +63,14 @@ def test_the_installed_entry_point_is_this_main():
         ),
         (["attend", "--ids", "1,2", "text"], "headwise attend: give a text or --ids, not both\n"),
         (
+            ["attend", ""],
+            "headwise attend: the text is empty: there is nothing to attend to\nTry 'headwise attend --help'.\n",
+        ),
+        (
+            ["attend", "--model", "absent", " ", ""],
+            "headwise attend: the text is empty: there is nothing to attend to\nTry 'headwise attend --help'.\n",
+        ),
+        (
             ["attend", "--model", "absent", "text"],
             "headwise attend: absent/tokenizer.json: no such file; without a tokenizer give token ids with --ids\n",
         ),

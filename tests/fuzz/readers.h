@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tests/fuzz/comparison_fuzz.h"
 #include "tests/fuzz/config_fuzz.h"
 #include "tests/fuzz/index_fuzz.h"
 #include "tests/fuzz/inspect_fuzz.h"
@@ -25,11 +26,17 @@ struct FuzzedReader {
 };
 
 inline constexpr FuzzedReader kFuzzedReaders[] = {
-    {"config", config_fuzz::fuzz_one}, {"json", json_fuzz::fuzz_one},
-    {"index", index_fuzz::fuzz_one},   {"inspect", inspect_fuzz::fuzz_one},
-    {"layer", layer_fuzz::fuzz_one},   {"npy", npy_fuzz::fuzz_one},
-    {"npz", npz_fuzz::fuzz_one},       {"safetensors", safetensors_fuzz::fuzz_one},
-    {"trace", trace_fuzz::fuzz_one},   {"vocabulary", vocabulary_fuzz::fuzz_one},
+    {"comparison", comparison_fuzz::fuzz_one},
+    {"config", config_fuzz::fuzz_one},
+    {"json", json_fuzz::fuzz_one},
+    {"index", index_fuzz::fuzz_one},
+    {"inspect", inspect_fuzz::fuzz_one},
+    {"layer", layer_fuzz::fuzz_one},
+    {"npy", npy_fuzz::fuzz_one},
+    {"npz", npz_fuzz::fuzz_one},
+    {"safetensors", safetensors_fuzz::fuzz_one},
+    {"trace", trace_fuzz::fuzz_one},
+    {"vocabulary", vocabulary_fuzz::fuzz_one},
 };
 
 }  // namespace headwise

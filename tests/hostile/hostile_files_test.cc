@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "headwise/checkpoints/comparison_file.h"
 #include "headwise/checkpoints/load_encoder.h"
 #include "headwise/io/array_file.h"
 #include "headwise/io/safetensors_set.h"
 #include "headwise/lens/trace_file.h"
+#include "tests/hostile/comparison_lies.h"
 #include "tests/hostile/config_lies.h"
 #include "tests/hostile/index_lies.h"
 #include "tests/hostile/layer_lies.h"
@@ -136,6 +138,16 @@ TEST_F(HostileFiles, ConfigOfAModel) {
   }
 }
 
+TEST_F(HostileFiles, ComparisonOfTrainingRuns) {
+  const std::string path = folder_.write("comparison.json", good_comparison());
+  EXPECT_EQ(load_comparison(path).training.seed, 7U);
+  for (const Lie& lie : comparison_lies()) {
+    folder_.write("comparison.json", lie.file);
+    EXPECT_EQ(message_of([&] { load_comparison(path); }), message_at(lie, path)) << lie.what;
+    expect_refused(lie, path, {"train", "--resume", folder_.path()});
+  }
+}
+
 TEST_F(HostileFiles, Traces) {
   for (const Lie& lie : trace_lies()) {
     const std::string path = folder_.write("f.safetensors", lie.file);
@@ -186,7 +198,8 @@ TEST_F(HostileFiles, EveryPrefixOfAGoodFileIsRefused) {
 
 TEST(HostileTables, HoldMoreThan120FilesThatAllDiffer) {
   const std::vector<Lie> all =
-      all_of({safetensors_lies(), npy_lies(), npz_lies(), layer_lies(), config_lies(), trace_lies(), index_lies()});
+      all_of({safetensors_lies(), npy_lies(), npz_lies(), layer_lies(), config_lies(), trace_lies(), index_lies(),
+              comparison_lies()});
   std::set<std::string> files;
   for (const Lie& lie : all) files.insert(lie.file);
   EXPECT_GE(files.size(), 240U);
