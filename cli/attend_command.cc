@@ -4,6 +4,7 @@
 
 #include "cli/attend_options.h"
 #include "cli/attend_report.h"
+#include "cli/byte_argument.h"
 #include "cli/commands.h"
 #include "cli/paths.h"
 #include "cli/vocabulary.h"
@@ -39,7 +40,7 @@ ModelSizes sizes_of(const Config& config) {
 
 // Every text as bytes, and every token's name.
 void read_bytes(AttendOptions& options, const ByteVocabulary& vocabulary) {
-  for (const std::string& text : options.texts) options.sentences.push_back({vocabulary.encode(text), {}});
+  for (const std::string& text : options.texts) options.sentences.push_back({encode_argument("the text", text, vocabulary), {}});
   for (TokenSequence& sentence : options.sentences) {
     if (!sentence.tokens.empty()) continue;
     for (const std::int64_t id : sentence.ids) {
@@ -58,8 +59,8 @@ AttentionTrace trace_of(AttendOptions& options, ModelSizes& sizes, const Executi
     check_against_model(options, sizes);
     return trace_decoder(load_byte_decoder(options.model).decoder, options.sentences, execution);
   }
-  refuse_texts(options);
   sizes = sizes_of(read_encoder_config(options.model + "/config.json"));
+  refuse_texts(options);
   check_against_model(options, sizes);
   name_sentences(options);
   return trace_encoder(load_encoder(options.model), options.sentences, execution);
@@ -84,7 +85,7 @@ AttendReport make_report(const AttendOptions& options, const ModelSizes& sizes, 
 
 }  // namespace
 
-std::string attend_command(std::span<const std::string> arguments, const CommandContext& context) {
+CommandResult attend_command(std::span<const std::string> arguments, const CommandContext& context) {
   AttendOptions options = parse_attend(arguments);
   if (options.help) return attend_help();
   check_output_apart("--save", options.save, options.model);

@@ -47,9 +47,9 @@ TEST_F(CheckpointCommands, InspectShowsEachLayerAndTheTotals) {
             gpt2_ +
                 "\n"
                 "  layer  name                  family  layout       heads  kv_heads  head_dim  d_in  d_out  causal  "
-                "biases    dtype    parameters\n"
+                "rotary  window  biases    dtype    parameters\n"
                 "      0  transformer.h.0.attn  gpt2    qkv_columns      2         2         2     4      4  yes     "
-                "qkv, out  float32          80\n"
+                "-            -  qkv, out  float32          80\n"
                 "1 attention layer, 80 of 80 parameters\n");
 }
 
@@ -59,11 +59,11 @@ TEST_F(CheckpointCommands, InspectShowsWhatNoFileSaysAsUnknown) {
       model_ +
           "\n"
           "  layer  name                       family                  layout    heads  kv_heads  head_dim  d_in  "
-          "d_out  causal  biases  dtype    parameters\n"
+          "d_out  causal  rotary  window  biases  dtype    parameters\n"
           "      2  model.layers.2.self_attn   llama | vit | separate  separate      ?         ?         ?     8  "
-          "    8  ?       none    float32         192\n"
+          "    8  ?       ?            ?  none    float32         192\n"
           "     10  model.layers.10.self_attn  llama | vit | separate  separate      ?         ?         ?     8  "
-          "    8  ?       none    float32         192\n"
+          "    8  ?       ?            ?  none    float32         192\n"
           "2 attention layers, 384 of 424 parameters\n");
 }
 
@@ -88,14 +88,106 @@ TEST_F(CheckpointCommands, InspectGivesTheSameAsJson) {
                                                 {"out_proj", true},
                                                 {"out_bias", true},
                                                 {"causal", true},
+                                                {"rotary", false},
+                                                {"window_left", false},
                                                 {"dtype", "float32"},
                                                 {"parameters", 80},
-                                                {"problem", nullptr}}));
+                                                {"problem", nullptr},
+                                                {"contradiction", false}}));
   const auto open = nlohmann::json::parse(run({"inspect", model_, "--json"}).out)["layers"][1];
   EXPECT_EQ(open["number"], 10);
   EXPECT_EQ(open["family"], nullptr);
   EXPECT_EQ(open["candidates"], nlohmann::json({"llama", "vit", "separate"}));
   EXPECT_EQ(open["heads"], nullptr);
+  EXPECT_EQ(open["rotary"], nullptr);
+  EXPECT_EQ(open["window_left"], nullptr);
+}
+
+TEST_F(CheckpointCommands, InspectShowsRotaryPositionsAndTheWindow) {
+  bare_.write("config.json", R"({"model_type": "mistral", "num_hidden_layers": 11, "num_attention_heads": 4,
+                                 "rope_theta": 1e6, "sliding_window": 4096})");
+  const Result mistral = run({"inspect", model_});
+  EXPECT_EQ(mistral.code, 0);
+  EXPECT_THAT(mistral.out, HasSubstr("      2  model.layers.2.self_attn   mistral  separate      4         2         2     8  "
+                                     "    8  yes     half_split, base 1000000    4095  none    float32         192\n"));
+  bare_.write("config.json", R"({"model_type": "llama", "num_attention_heads": 4, "rope_theta": 5e5, "rope_scaling":
+                                 {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                  "original_max_position_embeddings": 8192}})");
+  EXPECT_THAT(run({"inspect", model_}).out, HasSubstr("  yes     half_split, base 500000, llama3 8       -  none  "));
+  const auto layer = nlohmann::json::parse(run({"inspect", model_, "--json"}).out)["layers"][1];
+  EXPECT_EQ(layer["rotary"], nlohmann::json({{"style", "half_split"},
+                                             {"rotary_dim", 2},
+                                             {"base", 500000.0},
+                                             {"scaling", "llama3"},
+                                             {"factor", 8.0}}));
+  EXPECT_EQ(layer["window_left"], false);
+  EXPECT_EQ(run({"convert", model_, bare_.file("out"), "--to", "book", "--layer", "2"}).code, 0);
+  EXPECT_THAT(run({"inspect", bare_.file("out")}).out, HasSubstr("half_split, base 500000, llama3 8       -  none  "));
+}
+
+// What config.json says, and what the tensors contradict: the tensors are shown, the contradiction is named.
+TEST_F(CheckpointCommands, InspectNamesContradictionsAndEndsWith1) {
+  struct Case {
+    const char *config, *reason, *shown;
+  };
+  const std::string rows = " rows of the queries in model.safetensors do not make so many heads";
+  const std::string four = "config.json: \"n_head\" is 3, but the 4" + rows;
+  const Case cases[] = {
+      {R"({"model_type": "gpt2", "n_head": -4})",
+       R"(config.json: "n_head" must be a whole number from 1 to 268435456, got -4)", "gpt2    qkv_columns      ?"},
+      {R"({"model_type": "gpt2", "n_head": "4"})",
+       R"(config.json: "n_head" must be a whole number from 1 to 268435456, got '4')", "gpt2    qkv_columns      ?"},
+      {R"({"model_type": "gpt2", "n_head": 3})", four.c_str(), "gpt2    qkv_columns      ?"},
+      {R"({"model_type": "gpt2", "n_embd": 8})",
+       R"(config.json: "n_embd" is 8, but the weights of model.safetensors take d_in=4)", "gpt2    qkv_columns      ?"},
+      {R"({"model_type": "bert", "n_head": 2})",
+       R"(config.json: "model_type" is 'bert', but the names of layer 'transformer.h.0.attn' are those of: gpt2, nanogpt; or give FAMILY)",
+       "gpt2    qkv_columns      ?"},
+      {R"({"model_type": "nanogpt", "n_head": 2})",
+       R"(config.json: "model_type" is 'nanogpt', but the shapes of layer 'transformer.h.0.attn' are those of: gpt2; or give FAMILY)",
+       "gpt2    qkv_columns      ?"},
+  };
+  const std::string folder = folder_.path() + "/";
+  const auto without_folder = [&](std::string text) {
+    for (auto at = text.find(folder); at != std::string::npos; at = text.find(folder)) text.erase(at, folder.size());
+    return text;
+  };
+  const auto with_family = [](std::string text, const std::string& option) {
+    const std::size_t at = text.find("FAMILY");
+    return at == std::string::npos ? text : text.replace(at, 6, option);
+  };
+  for (const Case& one : cases) {
+    folder_.write("config.json", one.config);
+    const Result result = run({"inspect", gpt2_});
+    EXPECT_EQ(result.code, 1) << one.config;
+    EXPECT_EQ(result.err, "") << one.config;
+    EXPECT_THAT(result.out, HasSubstr(one.shown)) << one.config;
+    EXPECT_THAT(without_folder(result.out),
+                testing::EndsWith("1 attention layer, 80 of 80 parameters\nThe files contradict each other, so that these "
+                                  "are refused:\n  transformer.h.0.attn: " +
+                                  with_family(one.reason, "--family of run, --from of convert") + "\n"));
+    const Result json = run({"inspect", gpt2_, "--json"});
+    EXPECT_EQ(json.code, 1);
+    const auto layer = nlohmann::json::parse(json.out)["layers"][0];
+    EXPECT_EQ(layer["contradiction"], true);
+    EXPECT_EQ(layer["d_in"], 4);
+    EXPECT_EQ(layer["parameters"], 80);
+    EXPECT_EQ(refused({"convert", gpt2_, out_, "--to", "torch"}),
+              "headwise convert: " + with_family(one.reason, "--from"));
+    EXPECT_EQ(refused({"run", gpt2_, folder_.file("x.npy")}), "headwise run: " + with_family(one.reason, "--family"));
+  }
+}
+
+TEST_F(CheckpointCommands, MoreStoredLayersThanConfigCountsAreAContradiction) {
+  bare_.write("config.json", R"({"model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 10})");
+  const std::string reason =
+      model_ + ": stores attention layers up to number 10, but config.json counts 10 of them from 0 (num_hidden_layers)";
+  const Result result = run({"inspect", model_});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.out, testing::EndsWith("2 attention layers, 384 of 424 parameters\nThe files contradict each other, "
+                                            "so that these are refused:\n  model.layers.2.self_attn and 1 more: " +
+                                            reason + "\n"));
+  EXPECT_EQ(refusal({"convert", model_, out_, "--to", "book", "--layer", "2"}), "headwise convert: " + reason);
 }
 
 TEST_F(CheckpointCommands, InspectListsALayerThatCannotBeLoadedWithTheReason) {

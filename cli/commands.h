@@ -5,13 +5,24 @@
 
 #include <span>
 #include <string>
+#include <utility>
 
 #include "cli/run_command.h"
 
 namespace headwise::cli {
 
-// Gives the text for standard output. Throws UsageError, and what the library throws.
-using CommandFunction = std::string (*)(std::span<const std::string> arguments, const CommandContext& context);
+// What a command did: the text for standard output, and the exit code, kDone or kCheckFailed.
+struct CommandResult {
+  CommandResult(std::string given) : text(std::move(given)) {}    // NOLINT(google-explicit-constructor)
+  CommandResult(const char* given) : text(given) {}               // NOLINT(google-explicit-constructor)
+  CommandResult(std::string given, int exit) : text(std::move(given)), code(exit) {}
+
+  std::string text;
+  int code = kDone;
+};
+
+// Throws UsageError, and what the library throws.
+using CommandFunction = CommandResult (*)(std::span<const std::string> arguments, const CommandContext& context);
 
 struct Command {
   const char* name;
@@ -21,13 +32,13 @@ struct Command {
 
 std::span<const Command> commands();
 
-std::string attend_command(std::span<const std::string> arguments, const CommandContext& context);
-std::string convert_command(std::span<const std::string> arguments, const CommandContext& context);
-std::string generate_command(std::span<const std::string> arguments, const CommandContext& context);
-std::string info_command(std::span<const std::string> arguments, const CommandContext& context);
-std::string inspect_command(std::span<const std::string> arguments, const CommandContext& context);
-std::string run_layer_command(std::span<const std::string> arguments, const CommandContext& context);
-std::string train_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult attend_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult convert_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult generate_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult info_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult inspect_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult run_layer_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult train_command(std::span<const std::string> arguments, const CommandContext& context);
 
 }  // namespace headwise::cli
 

@@ -79,7 +79,7 @@ std::string report_json(const Request& request, const ConvertReport& report) {
 
 }  // namespace
 
-std::string convert_command(std::span<const std::string> arguments, const CommandContext&) {
+CommandResult convert_command(std::span<const std::string> arguments, const CommandContext&) {
   CLI::App app;
   app.set_help_flag("");
   Request request;

@@ -2,7 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "cli/byte_argument.h"
 #include "cli/commands.h"
 #include "cli/usage.h"
 #include "headwise/checkpoints/decoder_file.h"
@@ -15,6 +20,7 @@ constexpr const char* kHelp =
     "Examples:\n"
     "  headwise generate book-model\n"
     "  headwise generate book-model --prompt \"Call me\" --tokens 200 --temperature 0.8 --top-k 20 --seed 3\n"
+    "  headwise generate book-model --prompt \"Call me\" --json\n"
     "\n"
     "Usage: headwise generate DIR [OPTIONS]\n"
     "\n"
@@ -27,11 +33,12 @@ constexpr const char* kHelp =
     "  --temperature 1    below 1 the likely ones are favoured; 0: always the likeliest\n"
     "  --top-k K          draw among the K likeliest\n"
     "  --seed 0           of the draws\n"
+    "  --json             one JSON document\n"
     "  -h, --help         this text\n";
 
 struct GenerateOptions {
   std::string folder, prompt;
-  bool has_prompt = false, help = false;
+  bool has_prompt = false, json = false, help = false;
   Index tokens = 300;
   Sampling sampling;
 };
@@ -47,6 +54,7 @@ GenerateOptions parse_generate(std::span<const std::string> arguments) {
   CLI::Option* temperature_option = app.add_option("--temperature", temperature);
   CLI::Option* top_k_option = app.add_option("--top-k", top_k);
   CLI::Option* seed_option = app.add_option("--seed", seed);
+  app.add_flag("--json", options.json)->disable_flag_override();
   app.add_flag("-h,--help", options.help)->disable_flag_override();
   parse_arguments(app, arguments);
   if (options.help) return options;
@@ -76,20 +84,39 @@ std::string start_of(const GenerateOptions& options, const ByteVocabulary& vocab
   return {has_line_break ? '\n' : vocabulary.decode(0)};
 }
 
+// The text may be cut within a character of UTF-8: "bytes" has what "generated" shows as U+FFFD.
+std::string generated_json(const GenerateOptions& options, const std::string& generated) {
+  using Json = nlohmann::ordered_json;
+  Json bytes = Json::array();
+  for (const char letter : generated) bytes.push_back(static_cast<std::uint8_t>(letter));
+  const Json document{{"schema", 1},
+                      {"command", "generate"},
+                      {"version", HEADWISE_VERSION},
+                      {"folder", options.folder},
+                      {"prompt", options.has_prompt ? Json(options.prompt) : Json(nullptr)},
+                      {"temperature", options.sampling.temperature},
+                      {"top_k", options.sampling.top_k == 0 ? Json(nullptr) : Json(options.sampling.top_k)},
+                      {"seed", options.sampling.seed},
+                      {"generated", generated},
+                      {"bytes", std::move(bytes)}};
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
-std::string generate_command(std::span<const std::string> arguments, const CommandContext& context) {
+CommandResult generate_command(std::span<const std::string> arguments, const CommandContext& context) {
   const GenerateOptions options = parse_generate(arguments);
   if (options.help) return kHelp;
   const ByteDecoder model = load_byte_decoder(options.folder);
-  const std::vector<std::int64_t> prompt = model.vocabulary.encode(start_of(options, model.vocabulary));
-  std::string text = options.prompt;
+  const std::vector<std::int64_t> prompt =
+      encode_argument("--prompt", start_of(options, model.vocabulary), model.vocabulary);
+  std::string generated;
   Execution execution;
   execution.cancel = context.cancel;
   generate(
       model.decoder, prompt, options.tokens, options.sampling,
-      [&](std::int64_t token) { text += model.vocabulary.decode(token); }, execution);
-  return text + "\n";
+      [&](std::int64_t token) { generated += model.vocabulary.decode(token); }, execution);
+  return options.json ? generated_json(options, generated) : options.prompt + generated + "\n";
 }
 
 }  // namespace headwise::cli

@@ -37,7 +37,7 @@ std::vector<std::string> isa_names() {
 
 }  // namespace
 
-std::string info_command(std::span<const std::string> arguments, const CommandContext&) {
+CommandResult info_command(std::span<const std::string> arguments, const CommandContext&) {
   CLI::App app;
   app.set_help_flag("");
   bool json = false, help = false;

@@ -26,11 +26,15 @@ constexpr const char* kHelp =
     "\n"
     "The attention layers of a safetensors file, of a model.safetensors.index.json, or of a folder with one of them: "
     "for\n"
-    "each the family whose names it has, how its weights lie, its sizes, biases and type. What no file says is shown "
-    "as\n"
+    "each the family whose names it has, how its weights lie, its sizes, rotary positions, window, biases and type.\n"
+    "What a layer has not is shown as '-', what no file says as\n"
     "'?', and several families as the candidates among which --family of run or --from of convert must choose. No "
     "weight\n"
     "is read.\n"
+    "\n"
+    "Where config.json contradicts the tensors, the tensors are shown, the contradiction is named, and the exit code "
+    "is 1;\n"
+    "load, run and convert refuse such a layer.\n"
     "\n"
     "Options:\n"
     "  --json      one JSON document; null where no file says it\n"
@@ -39,6 +43,21 @@ constexpr const char* kHelp =
 template <class Value>
 Json json_of(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
+}
+
+// False where the layer has none, null where no file says it.
+Json rotary_json(const AttentionSummary& layer) {
+  if (!layer.rotary) return json_of(layer.has_rotary);
+  const RotaryRule& rule = *layer.rotary;
+  return {{"style", rotary_style_name(rule.style)},
+          {"rotary_dim", rule.rotary_dim == 0 ? json_of(layer.head_dim) : Json(rule.rotary_dim)},
+          {"base", rule.base},
+          {"scaling", rotary_scaling_name(rule.scaling)},
+          {"factor", rule.factor}};
+}
+
+Json window_json(const AttentionSummary& layer) {
+  return layer.window_left ? Json(*layer.window_left) : json_of(layer.has_window);
 }
 
 Json layer_json(const AttentionSummary& layer) {
@@ -56,9 +75,12 @@ Json layer_json(const AttentionSummary& layer) {
           {"out_proj", json_of(layer.out_proj)},
           {"out_bias", json_of(layer.out_bias)},
           {"causal", json_of(layer.causal)},
+          {"rotary", rotary_json(layer)},
+          {"window_left", window_json(layer)},
           {"dtype", layer.dtype},
           {"parameters", json_of(layer.parameters)},
-          {"problem", layer.problem.empty() ? Json(nullptr) : Json(in_option_words("inspect", layer.problem))}};
+          {"problem", layer.problem.empty() ? Json(nullptr) : Json(in_option_words("inspect", layer.problem))},
+          {"contradiction", layer.contradiction}};
 }
 
 std::string inspection_json(const AttentionInspection& inspection) {
@@ -92,13 +114,32 @@ std::string parts_of(const AttentionSummary& layer) {
   return *layer.out_proj ? text : text + "; no out_proj";
 }
 
+// "half_split, base 500000, llama3 8": style, base, and the scaling with its factor where there is one.
+std::string rotary_of(const AttentionSummary& layer) {
+  if (!layer.rotary) return layer.has_rotary ? "-" : "?";
+  const RotaryRule& rule = *layer.rotary;
+  const std::string text = fmt::format("{}, base {}", rotary_style_name(rule.style), rule.base);
+  if (rule.scaling == RotaryScaling::kNone) return text;
+  return text + fmt::format(", {} {}", rotary_scaling_name(rule.scaling), rule.factor);
+}
+
+std::string window_of(const AttentionSummary& layer) {
+  if (layer.window_left) return std::to_string(*layer.window_left);
+  return layer.has_window ? "-" : "?";
+}
+
 std::string layer_name(const AttentionSummary& layer) { return layer.name.empty() ? "(the file)" : layer.name; }
 
-// Each reason once, with the layers that it keeps from being loaded.
-std::string problems_of(const AttentionInspection& inspection) {
+bool is_contradicted(const AttentionInspection& inspection) {
+  const auto& layers = inspection.layers;
+  return std::any_of(layers.begin(), layers.end(), [](const auto& layer) { return layer.contradiction; });
+}
+
+// Each reason once, with the layers that it keeps from being loaded: contradictions, or the others.
+std::string problems_of(const AttentionInspection& inspection, bool contradictions) {
   std::vector<std::pair<std::string, std::vector<std::string>>> problems;
   for (const AttentionSummary& layer : inspection.layers) {
-    if (layer.problem.empty()) continue;
+    if (layer.problem.empty() || layer.contradiction != contradictions) continue;
     const auto same = [&](const auto& one) { return one.first == layer.problem; };
     auto known = std::find_if(problems.begin(), problems.end(), same);
     if (known == problems.end()) known = problems.insert(known, {layer.problem, {}});
@@ -109,7 +150,10 @@ std::string problems_of(const AttentionInspection& inspection) {
     const std::string more = layers.size() > 1 ? fmt::format(" and {} more", layers.size() - 1) : "";
     text += fmt::format("  {}{}: {}\n", layers.front(), more, in_option_words("inspect", problem));
   }
-  return text.empty() ? text : "Cannot be loaded as they are:\n" + text;
+  if (text.empty()) return text;
+  return (contradictions ? "The files contradict each other, so that these are refused:\n"
+                         : "Cannot be loaded as they are:\n") +
+         text;
 }
 
 std::string inspection_text(const AttentionInspection& inspection) {
@@ -119,25 +163,25 @@ std::string inspection_text(const AttentionInspection& inspection) {
                        counted(inspection.parameters, "parameter"));
   }
   std::vector<std::vector<std::string>> rows{{"layer", "name", "family", "layout", "heads", "kv_heads", "head_dim",
-                                              "d_in", "d_out", "causal", "biases", "dtype", "parameters"}};
+                                              "d_in", "d_out", "causal", "rotary", "window", "biases", "dtype", "parameters"}};
   for (const AttentionSummary& layer : inspection.layers) {
     rows.push_back({layer.number ? std::to_string(*layer.number) : "-", layer_name(layer),
                     fmt::format("{}", fmt::join(layer.families, " | ")), layer.layout.value_or("?"),
                     text_of(layer.heads), text_of(layer.kv_heads), text_of(layer.head_dim), text_of(layer.d_in),
-                    text_of(layer.d_out), text_of(layer.causal), parts_of(layer), layer.dtype,
-                    text_of(layer.parameters)});
+                    text_of(layer.d_out), text_of(layer.causal), rotary_of(layer), window_of(layer), parts_of(layer),
+                    layer.dtype, text_of(layer.parameters)});
   }
   constexpr Align kL = Align::kLeft, kR = Align::kRight;
-  const Align columns[] = {kR, kL, kL, kL, kR, kR, kR, kR, kR, kL, kL, kL, kR};
+  const Align columns[] = {kR, kL, kL, kL, kR, kR, kR, kR, kR, kL, kL, kR, kL, kL, kR};
   std::string text = fmt::format("{}{}\n", inspection.path, files) + text_table(columns, rows);
   text += fmt::format("{}, {} of {}\n", counted(static_cast<Index>(inspection.layers.size()), "attention layer"),
                       inspection.attention_parameters, counted(inspection.parameters, "parameter"));
-  return text + problems_of(inspection);
+  return text + problems_of(inspection, true) + problems_of(inspection, false);
 }
 
 }  // namespace
 
-std::string inspect_command(std::span<const std::string> arguments, const CommandContext&) {
+CommandResult inspect_command(std::span<const std::string> arguments, const CommandContext&) {
   CLI::App app;
   app.set_help_flag("");
   bool json = false, help = false;
@@ -149,7 +193,8 @@ std::string inspect_command(std::span<const std::string> arguments, const Comman
   if (help) return kHelp;
   const std::string path = take_paths(paths, {"PATH"}).front();
   const AttentionInspection inspection = inspect_attention(path);
-  return json ? inspection_json(inspection) : inspection_text(inspection);
+  return {json ? inspection_json(inspection) : inspection_text(inspection),
+          is_contradicted(inspection) ? kCheckFailed : kDone};
 }
 
 }  // namespace headwise::cli

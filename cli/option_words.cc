@@ -33,18 +33,18 @@ bool begins_a_word(std::string_view text, std::size_t at) {
   return at == 0 || text[at - 1] == ' ' || text[at - 1] == '(';
 }
 
-// How many characters of what follows the name belong to it: "=" where a value comes, none before a verb; npos where
-// the library speaks of something else.
-std::size_t joint_after(std::string_view rest) {
+// How many characters of what follows the name belong to it: "=" where a value comes, none before a verb, which only
+// the first word of a message has; npos where the library speaks of something else.
+std::size_t joint_after(std::string_view rest, bool is_first) {
   if (rest.starts_with('=')) return 1;
-  const bool is_verb = std::any_of(kVerbs.begin(), kVerbs.end(), [&](auto verb) { return rest.starts_with(verb); });
+  const bool is_verb = is_first && std::any_of(kVerbs.begin(), kVerbs.end(), [&](auto verb) { return rest.starts_with(verb); });
   return is_verb ? 0 : std::string_view::npos;
 }
 
 void replace(std::string& text, const OptionWord& word) {
   for (std::size_t at = text.find(word.argument); at != std::string::npos; at = text.find(word.argument, at + 1)) {
     const std::string_view rest = std::string_view(text).substr(at + word.argument.size());
-    const std::size_t joint = joint_after(rest);
+    const std::size_t joint = joint_after(rest, at == 0);
     if (!begins_a_word(text, at) || joint == std::string_view::npos) continue;
     const bool has_value = joint == 1 && rest.size() > 1 && rest[1] != ' ';
     text.replace(at, word.argument.size() + joint, std::string(word.option) + (has_value ? " " : ""));

@@ -24,7 +24,8 @@ TEST(OptionWords, AnArgumentBecomesTheOption) {
 
 TEST(OptionWords, NothingElseIsTouched) {
   for (const char* text : {"/data/num_heads=3/x: no such file", "a: tensor 'layer' must be a matrix",
-                           "the layer is causal; causal layers are", "MultiHeadAttention: causal, num_heads"}) {
+                           "the layer is causal; causal layers are", "MultiHeadAttention: causal, num_heads",
+                           "a: metadata: kind must be one of MultiHeadAttention"}) {
     EXPECT_EQ(in_option_words("run", text), text);
   }
   EXPECT_EQ(in_option_words("attend", "load: num_heads=3 was given"), "load: num_heads=3 was given");

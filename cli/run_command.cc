@@ -19,32 +19,39 @@
 namespace headwise::cli {
 namespace {
 
+// The most common first; --help lists them in this order.
 constexpr Command kCommands[] = {
-    {"attend", "what every head of a trained model does with a sentence", attend_command},
-    {"run", "a layer on an array: its output, and what its heads do", run_layer_command},
+    {"attend", "show what every head of a trained model does with a sentence: shapes, shares, weights", attend_command},
+    {"run", "put an array through one attention layer: its output, weights and statistics per head", run_layer_command},
+    {"inspect", "list the attention layers that a safetensors file or a model folder holds", inspect_command},
+    {"convert", "write one attention layer in another family's names and layout, every bit kept", convert_command},
+    {"train", "train a small GPT-type model on a text, or compare head counts at equal size", train_command},
+    {"generate", "write text with a model that train made", generate_command},
+    {"info", "say the version, the instruction set and the threads used here", info_command},
     {"explain", "a layer's shapes and numbers, step by step", nullptr},
     {"diagnose", "the name of a layer's mistake", nullptr},
     {"compare", "two layers, number by number", nullptr},
     {"stats", "statistics of heads", nullptr},
-    {"inspect", "what attention a file holds", inspect_command},
-    {"convert", "a layer in another layout", convert_command},
     {"view", "a trace as a page", nullptr},
-    {"train", "a small model on a text", train_command},
-    {"generate", "text from a trained model", generate_command},
     {"bench", "times of this machine", nullptr},
-    {"info", "the version, and what it runs on here", info_command},
 };
 
 std::string help() {
   std::string text =
       "Examples:\n"
-      "  headwise attend --model DIR --ids 101,1996,4937,102\n"
+      "  headwise attend --model DIR --ids 101,1996,4937,102               # every head of a model, a line each\n"
       "  headwise attend --model DIR --ids 101,1996,4937,102 --layer 0 --head 3\n"
+      "  headwise run layer.safetensors x.npy --out out.npz --weights\n"
+      "  headwise inspect model.safetensors\n"
+      "  headwise convert gpt2/ layer3.safetensors --to torch --layer 3\n"
       "  headwise train --text book.txt --out book-model\n"
       "  headwise generate book-model --prompt \"Call me\"\n"
-      "  headwise info\n"
+      "  headwise attend --model book-model --text \"Call me\"              # a model of train reads bytes\n"
       "\n"
       "Usage: headwise COMMAND [OPTIONS]\n"
+      "\n"
+      "Multi-head attention on this machine's CPU: look into the heads of trained models, run and convert single layers,\n"
+      "train small models. Files are safetensors, npy and npz; results have the same bits on every machine.\n"
       "\n"
       "Commands:\n";
   for (const Command& command : kCommands) {
@@ -52,9 +59,11 @@ std::string help() {
   }
   return text +
          "\n"
-         "  headwise COMMAND --help  says more about one of them\n"
+         "  headwise COMMAND --help  says more about one of them, with examples and every option\n"
          "  headwise --version       gives the version\n"
          "\n"
+         "Results go to standard output, as one JSON document with --json (docs/json.md); messages go to standard error.\n"
+         "Environment: HEADWISE_NUM_THREADS (a number), HEADWISE_ISA (avx512, avx2, neon, canonical), NO_COLOR.\n"
          "Exit codes: 0 done, 1 a check said no, 2 wrong usage or bad input, 130 interrupted.\n";
 }
 
@@ -80,7 +89,7 @@ const Command& find_command(const std::string& name) {
   throw UsageError("unknown option " + quote_name(name) + did_you_mean(name, options));
 }
 
-std::string results(std::span<const std::string> arguments, std::string& who, const CommandContext& context) {
+CommandResult results(std::span<const std::string> arguments, std::string& who, const CommandContext& context) {
   if (arguments.empty()) throw UsageError("a command is needed");
   const std::string& first = arguments.front();
   if (first == "--help" || first == "-h" || first == "help") return help();
@@ -91,12 +100,12 @@ std::string results(std::span<const std::string> arguments, std::string& who, co
 }
 
 // A reader that closed its end has seen enough: that is not an error.
-int write_results(const std::string& text, const std::string& who, std::ostream& out, std::ostream& err) {
+int write_results(const CommandResult& result, const std::string& who, std::ostream& out, std::ostream& err) {
   errno = 0;
-  out << text << std::flush;
-  if (out.good()) return kDone;
+  out << result.text << std::flush;
+  if (out.good()) return result.code;
   const int error = errno;
-  if (error == EPIPE) return kDone;
+  if (error == EPIPE) return result.code;
   err << who << ": the results cannot be written" << (error == 0 ? "" : ": " + std::generic_category().message(error))
       << "\n";
   return kBadInput;

@@ -14,6 +14,7 @@ namespace headwise::cli {
 
 // 0: done. 1: a check said no. 2: wrong usage, bad input, or results that could not be written. 130: interrupted.
 inline constexpr int kDone = 0;
+inline constexpr int kCheckFailed = 1;
 inline constexpr int kBadInput = 2;
 inline constexpr int kInterrupted = 130;
 

@@ -29,7 +29,7 @@ TEST(RunCommand, HelpStartsWithExamplesAndNamesEveryCommandThatIsThere) {
     const Result result = run({option});
     EXPECT_EQ(result.code, 0);
     EXPECT_THAT(result.out, StartsWith("Examples:\n  headwise attend"));
-    EXPECT_THAT(result.out, HasSubstr("  info      the version"));
+    EXPECT_THAT(result.out, HasSubstr("\n  info      say the version, the instruction set and the threads used here\n"));
   }
   EXPECT_THAT(run({"attend", "--help"}).out, StartsWith("Examples:\n  headwise attend"));
   EXPECT_THAT(run({"info", "-h"}).out, StartsWith("Examples:\n  headwise info"));

@@ -198,14 +198,14 @@ std::string run_typed(const RunLayerOptions& options, const CommandContext& cont
 
 }  // namespace
 
-std::string run_layer_command(std::span<const std::string> arguments, const CommandContext& context) {
+CommandResult run_layer_command(std::span<const std::string> arguments, const CommandContext& context) {
   const RunLayerOptions options = parse_run_layer(arguments);
   if (options.help) return run_layer_help();
   for (const std::string& read : {options.layer, options.input.path, options.keys_values.path}) {
     check_output_apart("--out", options.out, read);
   }
-  return attention_dtype(options.layer, options.choice) == DType::kFloat64 ? run_typed<double>(options, context)
-                                                                           : run_typed<float>(options, context);
+  if (attention_dtype(options.layer, options.choice) == DType::kFloat64) return run_typed<double>(options, context);
+  return run_typed<float>(options, context);
 }
 
 }  // namespace headwise::cli

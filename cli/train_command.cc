@@ -151,7 +151,7 @@ bool is_comparison(const std::string& folder) {
 
 }  // namespace
 
-std::string train_command(std::span<const std::string> arguments, const CommandContext& context) {
+CommandResult train_command(std::span<const std::string> arguments, const CommandContext& context) {
   TrainOptions options = parse_train(arguments);
   if (options.help) return train_help();
   if (options.resume) options.compare = is_comparison(options.out);

@@ -93,6 +93,15 @@ TEST_F(Train, WritesAModelThatTheOtherCommandsRead) {
   EXPECT_EQ(run({"generate", model, "--prompt", "she ", "--tokens", "20", "--seed", "3"}).out, text.out);
   EXPECT_NE(run({"generate", model, "--prompt", "she ", "--tokens", "20", "--seed", "4"}).out, text.out);
   EXPECT_EQ(run({"generate", model, "--tokens", "5"}).out.size(), 6U);
+  const auto json = nlohmann::json::parse(
+      run({"generate", model, "--prompt", "she ", "--tokens", "20", "--seed", "3", "--top-k", "4", "--json"}).out);
+  const std::string generated = run({"generate", model, "--prompt", "she ", "--tokens", "20", "--seed", "3", "--top-k", "4"}).out;
+  EXPECT_EQ("she " + json["generated"].get<std::string>() + "\n", generated);
+  EXPECT_EQ(json["bytes"], nlohmann::json(std::vector<std::uint8_t>(generated.begin() + 4, generated.end() - 1)));
+  EXPECT_EQ(json["prompt"], "she ");
+  EXPECT_EQ(json["top_k"], 4);
+  EXPECT_EQ(json["seed"], 3);
+  EXPECT_TRUE(nlohmann::json::parse(run({"generate", model, "--tokens", "0", "--json"}).out)["prompt"].is_null());
   const Result heads = run({"attend", "--model", model, "--text", "she\nsea", "--layer", "0", "--head", "1"});
   EXPECT_EQ(heads.code, 0);
   EXPECT_THAT(heads.out, HasSubstr("Sentence 1 (7 tokens): s h e \\n s e a\n"));
@@ -265,14 +274,26 @@ TEST_F(Train, AnotherTextOrAFileThatIsNoRunIsRefused) {
   EXPECT_EQ(refusal({"train", "--resume", model}),
             "headwise train: " + model + "/checkpoint.safetensors: is no training run: metadata 'format' is 'pt'");
   EXPECT_EQ(refusal({"generate", model, "--prompt", "xyz"}),
-            "headwise generate: vocabulary: byte 0x78 at 0 was not in the text that the model was trained on");
+            "headwise generate: --prompt: byte 0x78 at 0 was not in the text that the model was trained on");
   EXPECT_EQ(refusal({"generate"}), "headwise generate: a folder is needed, as headwise train writes it");
   EXPECT_EQ(refusal({"generate", model, "--temperature", "-1"}),
             "headwise generate: --temperature must be at least 0, got -1");
   EXPECT_EQ(refusal({"generate", model, "--top-k", "0"}), "headwise generate: --top-k must be at least 1, got 0");
   EXPECT_EQ(refusal({"generate", model, "--prompt", ""}), "headwise generate: --prompt must not be empty");
+  EXPECT_EQ(refusal({"attend", "--model", model, "--text", "xyz"}),
+            "headwise attend: the text: byte 0x78 at 0 was not in the text that the model was trained on");
   EXPECT_EQ(refusal({"attend", "--model", model, "--text", "she sells"}),
             "headwise attend: the text has 9 tokens; the model takes 8");
+  ASSERT_EQ(run(with("deep", {"--depth", "3", "--heads", "2"})).code, 0);
+  std::string config = folder_.read("deep/config.json");
+  config.replace(config.find("\"n_layer\": 3"), 12, "\"n_layer\": 2");
+  folder_.write("deep/config.json", config);
+  const std::string deep = folder_.file("deep"), weights = deep + "/model.safetensors";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"generate", deep}, std::vector<std::string>{"attend", "--model", deep, "--text", "she"}}) {
+    EXPECT_EQ(refusal(words), "headwise " + words[0] + ": " + weights +
+                                  ": stores 3 attention layers, but its config counts 2 (n_layer)");
+  }
   folder_.write("model/config.json", R"({"model_type": "nanogpt", "tokenizer": "bytes", "n_layer": 1})");
   EXPECT_EQ(refusal({"generate", model}), "headwise generate: " + model + "/config.json: has no \"n_head\"");
 }

@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -66,6 +67,18 @@ def test_every_help_starts_with_examples_and_names_its_options(program):
         assert "-h, --help" in out
 
 
+def test_every_example_of_every_help_is_understood(program, tmp_path):
+    texts = [run(program, "--help")[1]] + [out for _, out, _ in helps(program).values()]
+    lines = {line for text in texts for line in re.findall(r"^  headwise (.*)", text.partition("\n\n")[0], re.MULTILINE)}
+    assert len(lines) > 20
+    for line in sorted(lines):
+        words = shlex.split(line.partition(" | ")[0], comments=True)
+        code, _, err = run(program, *words, cwd=tmp_path)
+        # The files of the examples are not there; nothing else may be wrong with them.
+        assert code == 0 or "no such file" in err or "there is no model" in err or "no run to go on with" in err, (line, err)
+    assert list(tmp_path.iterdir()) == []
+
+
 def without_a_letter(name):
     return name[:-2] + name[-1]
 
@@ -105,7 +118,7 @@ def documents(program, files):
             [layer, x, "--out", files / "out.npz", "--weights", "--stats"],
             [layer, x, "--keys-values", x, "--lengths", "0,5"],
         ],
-        "inspect": [[layer], [model]],
+        "inspect": [[layer], [model], [command_files.write_llama(files / "llama")]],
         "convert": [[layer, files / "out", "--to", "qkv"], [model, files / "out", "--to", "book", "--layer", "1"]],
         "attend": [ids, [*ids, "--ids", "3", "--layer", "1", "--head", "0"]],
     }
@@ -115,7 +128,9 @@ def documents(program, files):
     calls["train"] = [
         [*tiny, "--out", files / "one", "--heads", 2],
         [*tiny, "--out", files / "several", "--heads", "1,2", "--seeds", 2],
+        ["--resume", files / "several"],
     ]
+    calls["generate"] = [[files / "one"], [files / "one", "--prompt", "she", "--top-k", 3, "--tokens", 0]]
     return {name: [run(program, name, *call, "--json") for call in forms] for name, forms in calls.items()}
 
 

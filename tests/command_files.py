@@ -81,6 +81,21 @@ def write_encoder(folder):
     return folder
 
 
+def write_llama(folder):
+    """The attention of a Llama's only layer in a new folder: rotary positions with a scaling, no window."""
+    folder.mkdir()
+    scaling = {"rope_type": "linear", "factor": 2.0}
+    config = {"model_type": "llama", "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2}
+    config |= {"hidden_size": 16, "rope_theta": 500000.0, "rope_scaling": scaling}
+    (folder / "config.json").write_text(json.dumps(config))
+    rng = np.random.default_rng(5)
+    shapes = {"q_proj": (16, 16), "k_proj": (8, 16), "v_proj": (8, 16), "o_proj": (16, 16)}
+    start = "model.layers.0.self_attn."
+    arrays = {f"{start}{name}.weight": rng.standard_normal(shape).astype("float32") for name, shape in shapes.items()}
+    write_safetensors(folder / "model.safetensors", arrays)
+    return folder
+
+
 def attention(x, weights, num_heads, causal=True):
     """The layer in float64 numpy: (out, weights)."""
     batch, seq, _ = x.shape

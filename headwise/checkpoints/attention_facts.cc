@@ -2,6 +2,7 @@
 // What the call, the metadata, config.json and the rule say about a layer, put together.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "headwise/checkpoints/attention_source.h"
@@ -13,6 +14,7 @@ namespace headwise {
 namespace {
 
 constexpr const char* kHeadKeys[] = {"num_attention_heads", "n_head", "n_heads"};
+constexpr const char* kLayerKeys[] = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
 constexpr const char* kWidthKeys[] = {"hidden_size", "n_embd", "dim"};
 constexpr const char* kDropoutKeys[] = {"attention_probs_dropout_prob", "attn_pdrop", "attention_dropout"};
 
@@ -23,6 +25,8 @@ const char* first_key(const ConfigFile& config, const char* const (&keys)[kCount
   }
   return nullptr;
 }
+
+std::string heads_text(Index heads) { return fmt::format("{} {}", heads, heads == 1 ? "head" : "heads"); }
 
 // Settings under which the family's attention computes something else.
 void refuse_other_models(const ConfigFile& config) {
@@ -67,7 +71,12 @@ void AttentionSource::complete_from_config(AttentionFacts& facts, const Attentio
   const ConfigFile& config = *config_;
   refuse_other_models(config);
   const std::string& path = config.path();
+  check_layer_count();
   if (const char* key = first_key(config, kHeadKeys)) {
+    if (reading.shapes.query_rows % config.size(key) != 0) {
+      config.contradict(fmt::format("\"{}\" is {}, but the {} rows of the queries in {} do not make so many heads", key,
+                                    config.size(key), reading.shapes.query_rows, set_.path()));
+    }
     complete_fact(who_, "num_heads", facts.layer.num_heads, std::optional(config.size(key)), path);
   }
   if (config.find("num_key_value_heads") != nullptr) facts.kv_heads = config.size("num_key_value_heads");
@@ -75,8 +84,8 @@ void AttentionSource::complete_from_config(AttentionFacts& facts, const Attentio
   if (const char* key = first_key(config, kWidthKeys)) {
     const Index width = config.size(key);
     if (width != reading.shapes.d_in) {
-      config.fail(fmt::format("\"{}\" is {}, but the weights of {} take d_in={}", key, width, set_.path(),
-                              reading.shapes.d_in));
+      config.contradict(fmt::format("\"{}\" is {}, but the weights of {} take d_in={}", key, width, set_.path(),
+                                    reading.shapes.d_in));
     }
   }
   if (is_decoder()) complete_fact(who_, "causal", facts.layer.causal, std::optional(true), path);
@@ -88,28 +97,41 @@ void AttentionSource::complete_from_config(AttentionFacts& facts, const Attentio
   if (const char* key = first_key(config, kDropoutKeys)) facts.layer.dropout = config.number(key);
 }
 
+void AttentionSource::check_layer_count() const {
+  const char* key = first_key(*config_, kLayerKeys);
+  // Where layers share weights, the file counts groups.
+  if (key == nullptr || config_->find("num_hidden_groups") != nullptr) return;
+  const Index counted = config_->size(key);
+  Index last = -1;
+  for (const AttentionPlace& place : places_) last = std::max(last, place.number.value_or(-1));
+  if (last < counted) return;
+  throw ContradictionError(set_.path(), fmt::format("stores attention layers up to number {}, but config.json counts {} "
+                                                    "of them from 0 ({})",
+                                                    last, counted, key));
+}
+
 void AttentionSource::check_heads(AttentionFacts& facts, const AttentionReading& reading) const {
   const AttentionShapes& shapes = reading.shapes;
   if (!facts.layer.num_heads) return;
   const Index heads = *facts.layer.num_heads;
   if (heads < 1 || shapes.query_rows % heads != 0) {
-    throw FileError(set_.path(),
-                    fmt::format("the {} rows of the queries do not make {} heads", shapes.query_rows, heads));
+    throw ContradictionError(set_.path(),
+                    fmt::format("the {} rows of the queries do not make {}", shapes.query_rows, heads_text(heads)));
   }
   const Index head_dim = shapes.query_rows / heads;
   if (facts.head_dim && *facts.head_dim != head_dim) {
-    throw FileError(set_.path(), fmt::format("the {} rows of the queries do not make {} heads of head_dim={}",
-                                             shapes.query_rows, heads, *facts.head_dim));
+    throw ContradictionError(set_.path(), fmt::format("the {} rows of the queries do not make {} of head_dim={}",
+                                             shapes.query_rows, heads_text(heads), *facts.head_dim));
   }
   facts.head_dim = head_dim;
   if (head_dim < 1 || shapes.key_rows % head_dim != 0) {
-    throw FileError(set_.path(),
+    throw ContradictionError(set_.path(),
                     fmt::format("the {} rows of the keys do not make heads of head_dim={}", shapes.key_rows, head_dim));
   }
   const Index kv_heads = shapes.key_rows / head_dim;
   if (facts.kv_heads && *facts.kv_heads != kv_heads) {
-    throw FileError(set_.path(), fmt::format("the {} rows of the keys do not make {} heads of head_dim={}",
-                                             shapes.key_rows, *facts.kv_heads, head_dim));
+    throw ContradictionError(set_.path(), fmt::format("the {} rows of the keys do not make {} of head_dim={}",
+                                             shapes.key_rows, heads_text(*facts.kv_heads), head_dim));
   }
   facts.kv_heads = kv_heads;
 }

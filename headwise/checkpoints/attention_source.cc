@@ -45,6 +45,11 @@ std::string known_model_types() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+bool is_known_model_type(std::string_view type) {
+  const auto rules = attention_rules();
+  return std::any_of(rules.begin(), rules.end(), [&](const AttentionRule& rule) { return is_called(rule, type); });
+}
+
 std::string layer_text(const AttentionPlace& place) {
   return place.prefix.empty() ? std::string("the layer") : "layer " + quote_name(place.name());
 }
@@ -127,6 +132,10 @@ std::vector<const AttentionRule*> AttentionSource::allowed_rules(const Attention
   } else if (config_) {
     const std::string type = config_->text("model_type");
     keep([&](const AttentionRule& rule) { return is_called(rule, type); });
+    if (rules.empty() && is_known_model_type(type)) {
+      config_->contradict(fmt::format("\"model_type\" is {}, but the names of {} are those of: {}; or give family=",
+                                      quote_name(type), layer_text(place), family_list(place.rules)));
+    }
     if (rules.empty()) {
       config_->fail(
           fmt::format("\"model_type\" is {}, and the names of {} are not those of its family; headwise reads "
@@ -166,7 +175,26 @@ std::vector<AttentionReading> AttentionSource::readings(const AttentionPlace& pl
     }
   }
   if (!readings.empty()) return readings;
+  const std::vector<AttentionReading> others = fitting(place);
+  if (config_ && choice.family.empty() && choice.layout.empty() && !others.empty()) {
+    std::vector<const AttentionRule*> rules;
+    for (const AttentionReading& reading : others) rules.push_back(reading.rule);
+    config_->contradict(fmt::format("\"model_type\" is {}, but the shapes of {} are those of: {}; or give family=",
+                                    quote_name(config_->text("model_type")), layer_text(place), family_list(rules)));
+  }
   throw FileError(set_.path(), fault.substr(set_.path().size() + 2));
+}
+
+std::vector<AttentionReading> AttentionSource::fitting(const AttentionPlace& place) const {
+  std::vector<AttentionReading> readings;
+  for (const AttentionRule* rule : place.rules) {
+    try {
+      readings.push_back({rule, std::string(rule->family), read_attention_shapes(set_, place, *rule), place.number});
+    } catch (const FileError&) {
+      continue;
+    }
+  }
+  return readings;
 }
 
 void AttentionSource::check_served(const AttentionReading& reading) const {

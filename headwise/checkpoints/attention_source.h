@@ -46,6 +46,8 @@ class AttentionSource {
   // The families that names, shapes, config.json and the choice leave. Throws ArgumentError or FileError when none is
   // left.
   std::vector<AttentionReading> readings(const AttentionPlace& place, const AttentionChoice& choice) const;
+  // The families whose names and shapes fit, whatever config.json and the metadata say.
+  std::vector<AttentionReading> fitting(const AttentionPlace& place) const;
   // The one that is left, served. Throws also ArgumentError that lists the candidates when there are several.
   AttentionReading reading(const AttentionPlace& place, const AttentionChoice& choice) const;
 
@@ -61,6 +63,7 @@ class AttentionSource {
   // The number in the file of a model's layer: several layers of a model may share one.
   Index number_in_file(Index layer) const;
   bool is_decoder() const;
+  void check_layer_count() const;
   void complete_from_config(AttentionFacts& facts, const AttentionReading& reading) const;
   void check_heads(AttentionFacts& facts, const AttentionReading& reading) const;
 

@@ -21,6 +21,8 @@ void ConfigFile::check_object() const {
 
 void ConfigFile::fail(const std::string& reason) const { throw FileError(path_, reason); }
 
+void ConfigFile::contradict(const std::string& reason) const { throw ContradictionError(path_, reason); }
+
 const nlohmann::json* ConfigFile::find(std::string_view key) const {
   const auto found = json_.find(key);
   return found == json_.end() || found->is_null() ? nullptr : &*found;
@@ -28,7 +30,7 @@ const nlohmann::json* ConfigFile::find(std::string_view key) const {
 
 std::string ConfigFile::text(std::string_view key) const {
   const nlohmann::json& value = require(key);
-  if (!value.is_string()) fail(about(key) + "must be a string, got " + shown(value));
+  if (!value.is_string()) contradict(about(key) + "must be a string, got " + shown(value));
   return value.get<std::string>();
 }
 
@@ -37,20 +39,20 @@ Index ConfigFile::size(std::string_view key) const {
   // Far above any model, and low enough that the product of two still counts bytes.
   constexpr std::uint64_t kLargest = std::uint64_t{1} << 28;
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() < 1 || value.get<std::uint64_t>() > kLargest) {
-    fail(about(key) + "must be a whole number from 1 to " + std::to_string(kLargest) + ", got " + shown(value));
+    contradict(about(key) + "must be a whole number from 1 to " + std::to_string(kLargest) + ", got " + shown(value));
   }
   return value.get<Index>();
 }
 
 double ConfigFile::number(std::string_view key) const {
   const nlohmann::json& value = require(key);
-  if (!value.is_number()) fail(about(key) + "must be a number, got " + shown(value));
+  if (!value.is_number()) contradict(about(key) + "must be a number, got " + shown(value));
   return value.get<double>();
 }
 
 bool ConfigFile::flag(std::string_view key) const {
   const nlohmann::json& value = require(key);
-  if (!value.is_boolean()) fail(about(key) + "must be true or false, got " + shown(value));
+  if (!value.is_boolean()) contradict(about(key) + "must be true or false, got " + shown(value));
   return value.get<bool>();
 }
 

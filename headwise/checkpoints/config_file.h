@@ -7,11 +7,19 @@
 #include <string>
 #include <string_view>
 
+#include "headwise/io/file_error.h"
 #include "headwise/tensor/tensor_view.h"
 
 namespace headwise {
 
-// Every reader throws FileError that names the file and the key; those without "find" also when the key is missing.
+// What a model's files say and cannot all be true, or a value that is none; what headwise merely does not serve is a
+// plain FileError. Callers outside see FileError.
+struct ContradictionError : FileError {
+  using FileError::FileError;
+};
+
+// Every reader throws FileError that names the file and the key; those without "find" also when the key is missing. A
+// value of another type or out of range is a ContradictionError.
 class ConfigFile {
  public:
   // Throws as read_json_file does, and FileError when the file holds no object.
@@ -21,6 +29,8 @@ class ConfigFile {
 
   const std::string& path() const { return path_; }
   [[noreturn]] void fail(const std::string& reason) const;
+  // Throws ContradictionError.
+  [[noreturn]] void contradict(const std::string& reason) const;
 
   // Null when there is no such key, or its value is null.
   const nlohmann::json* find(std::string_view key) const;

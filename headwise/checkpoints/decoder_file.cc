@@ -29,6 +29,11 @@ void check_decoder_tensors(const SafetensorsFile& file, const DecoderConfig& con
     check(name + "attn.c_attn.weight", {3 * config.hidden, config.hidden}, "3 * n_embd, n_embd");
     check(name + "mlp.c_fc.weight", {config.feed_forward(), config.hidden}, "n_inner, n_embd");
   }
+  Index stored = config.layers;
+  while (file.contains("transformer.h." + std::to_string(stored) + ".attn.c_attn.weight")) ++stored;
+  if (stored == config.layers) return;
+  throw FileError(file.path(), "stores " + std::to_string(stored) + " attention layers, but its config counts " +
+                                   std::to_string(config.layers) + " (n_layer)");
 }
 
 bool is_byte_decoder(const std::string& directory) {

@@ -64,6 +64,26 @@ void add_facts(const AttentionSource& source, const AttentionReading& reading, A
   summary.kv_heads = facts.kv_heads;
   summary.head_dim = facts.head_dim;
   summary.causal = facts.layer.causal;
+  summary.rotary = facts.layer.rotary;
+  summary.window_left = facts.layer.window_left;
+  // A family that turns does so by a rule that only config.json or headwise's own metadata can tell.
+  if (reading.rule->rotary && !summary.rotary) return;
+  summary.has_rotary = summary.rotary.has_value();
+  summary.has_window = summary.window_left.has_value();
+}
+
+// Whose names these are, from config.json or, where that contradicts the tensors, from those alone.
+std::vector<AttentionReading> find_readings(const AttentionSource& source, const AttentionPlace& place,
+                                            AttentionSummary& summary) {
+  try {
+    return source.readings(place, {});
+  } catch (const ContradictionError& error) {
+    summary.problem = error.what();
+    summary.contradiction = true;
+  } catch (const std::exception& error) {
+    summary.problem = error.what();
+  }
+  return source.fitting(place);
 }
 
 AttentionSummary summarize(const AttentionSource& source, const AttentionPlace& place) {
@@ -71,17 +91,20 @@ AttentionSummary summarize(const AttentionSource& source, const AttentionPlace& 
   summary.name = place.name();
   summary.number = place.number;
   summary.dtype = type_of_layer(source.set(), place);
+  const std::vector<AttentionReading> readings = find_readings(source, place, summary);
+  if (!readings.empty()) describe(readings, summary);
+  if (summary.families.empty()) {
+    for (const AttentionRule* rule : place.rules) summary.families.emplace_back(rule->family);
+  }
+  if (!summary.problem.empty() || readings.size() != 1) return summary;
   try {
-    const std::vector<AttentionReading> readings = source.readings(place, {});
-    describe(readings, summary);
-    if (readings.size() == 1) {
-      add_facts(source, readings.front(), summary);
-      source.check_served(readings.front());
-    }
+    add_facts(source, readings.front(), summary);
+    source.check_served(readings.front());
+  } catch (const ContradictionError& error) {
+    summary.problem = error.what();
+    summary.contradiction = true;
   } catch (const std::exception& error) {
     summary.problem = error.what();
-    if (!summary.families.empty()) return summary;
-    for (const AttentionRule* rule : place.rules) summary.families.emplace_back(rule->family);
   }
   return summary;
 }

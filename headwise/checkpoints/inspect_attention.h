@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "headwise/layers/rotary_rule.h"
 #include "headwise/tensor/tensor_view.h"
 
 namespace headwise {
@@ -21,9 +22,15 @@ struct AttentionSummary {
   std::optional<std::string> layout{};  // "qkv_rows", ...
   std::optional<Index> heads{}, kv_heads{}, head_dim{}, d_in{}, d_out{};
   std::optional<bool> qkv_bias{}, out_proj{}, out_bias{}, causal{};
+  // Whether queries and keys are turned by their positions, and how; whether there is a window, and how many keys
+  // before its own a query sees then.
+  std::optional<bool> has_rotary{}, has_window{};
+  std::optional<RotaryRule> rotary{};
+  std::optional<Index> window_left{};
   std::string dtype{};  // "float32"; "mixed"
   std::optional<Index> parameters{};
-  std::string problem{};  // why it cannot be loaded as it is
+  std::string problem{};       // why it cannot be loaded as it is
+  bool contradiction = false;  // the problem is that config.json, names and shapes cannot all be true
 };
 
 struct AttentionInspection {
@@ -35,7 +42,7 @@ struct AttentionInspection {
 };
 
 // path: as load_attention takes it. A file without attention has no layers; a layer that cannot be loaded is listed
-// with its problem. Throws FileNotFound, or FileError for files that are not what they claim to be.
+// with its problem, and with what its tensors say. Throws FileNotFound, or FileError for files that are not what they claim to be.
 AttentionInspection inspect_attention(const std::string& path);
 
 }  // namespace headwise

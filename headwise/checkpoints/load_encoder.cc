@@ -25,21 +25,35 @@ class EncoderSource {
 
   // Every parameter of the encoder under our name, checked.
   std::vector<NamedTensor> tensors() {
+    check_layer_count();
     std::vector<NamedTensor> found;
     for (const EncoderTensorRule& rule : family_.tensors) {
-      const std::size_t mark = rule.name.find("{n}");
-      const Index count = mark == std::string_view::npos ? 1 : config_.layers;
-      for (Index layer = 0; layer < count; ++layer) {
-        std::string name(rule.name);
-        if (mark != std::string_view::npos) name.replace(mark, 3, std::to_string(layer));
-        found.push_back(take(name, rule));
-      }
+      const Index count = rule.name.find("{n}") == std::string_view::npos ? 1 : config_.layers;
+      for (Index layer = 0; layer < count; ++layer) found.push_back(take(of_layer(rule.name, layer), rule));
     }
     refuse_strangers();
     return found;
   }
 
  private:
+  // Layers that config.json does not count would be passed over.
+  void check_layer_count() const {
+    for (const EncoderTensorRule& rule : family_.tensors) {
+      if (!rule.name.starts_with("encoder.layer.{n}.attention.")) continue;
+      Index stored = config_.layers;
+      while (file_.contains(std::string(prefix_).append(of_layer(rule.name, stored)))) ++stored;
+      if (stored == config_.layers) continue;
+      throw FileError(file_.path(), "stores " + std::to_string(stored) + " attention layers, but config.json counts " +
+                                        std::to_string(config_.layers) + " (num_hidden_layers)");
+    }
+  }
+
+  static std::string of_layer(std::string_view pattern, Index layer) {
+    std::string name(pattern);
+    const std::size_t mark = name.find("{n}");
+    return mark == std::string::npos ? name : name.replace(mark, 3, std::to_string(layer));
+  }
+
   std::string_view find_prefix() const {
     const std::string_view first = family_.tensors.front().name;
     for (const std::string_view prefix : family_.prefixes) {

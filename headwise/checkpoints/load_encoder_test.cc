@@ -120,6 +120,15 @@ TEST_F(LoadEncoder, AShapeThatConfigContradictsIsNamedWithBoth) {
 }
 
 TEST_F(LoadEncoder, ALayerMoreThanConfigCountsIsAnError) {
+  EXPECT_EQ(refusal([](auto& tensors) {
+              for (NamedTensor tensor : std::vector<NamedTensor>(tensors)) {
+                const std::size_t at = tensor.name.find("layer.1.");
+                if (at == std::string::npos) continue;
+                tensor.name.replace(at, 8, "layer.2.");
+                tensors.push_back(tensor);
+              }
+            }),
+            "model.safetensors: stores 3 attention layers, but config.json counts 2 (num_hidden_layers)");
   EXPECT_EQ(
       refusal([](auto& tensors) {
         tensors.push_back(tensors[3]);
