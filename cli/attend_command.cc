@@ -40,7 +40,8 @@ ModelSizes sizes_of(const Config& config) {
 
 // Every text as bytes, and every token's name.
 void read_bytes(AttendOptions& options, const ByteVocabulary& vocabulary) {
-  for (const std::string& text : options.texts) options.sentences.push_back({encode_argument("the text", text, vocabulary), {}});
+  for (const std::string& text : options.texts)
+    options.sentences.push_back({encode_argument("the text", text, vocabulary), {}});
   for (TokenSequence& sentence : options.sentences) {
     if (!sentence.tokens.empty()) continue;
     for (const std::int64_t id : sentence.ids) {

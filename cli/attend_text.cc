@@ -124,7 +124,8 @@ std::string head_table(const AttendReport& report) {
 std::string attend_text(const AttendReport& report, const Terminal& terminal) {
   const ModelSizes& model = report.model;
   std::string text = fmt::format("{}: {} of {}, head_dim {}, hidden {}\n", printable(report.trace->model),
-                                 counted(model.layers, "layer"), counted(model.heads, "head"), model.hidden / model.heads, model.hidden);
+                                 counted(model.layers, "layer"), counted(model.heads, "head"),
+                                 model.hidden / model.heads, model.hidden);
   text += sentence_lines(*report.trace, terminal) + "\n" + path_table(report) + "\n" + head_table(report);
   for (std::size_t i = 0; i < report.weights.size(); ++i) {
     const std::string which = report.weights.size() > 1 ? fmt::format(", sentence {}", i + 1) : "";

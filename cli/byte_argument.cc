@@ -15,7 +15,8 @@ std::vector<std::int64_t> encode_argument(std::string_view name, std::string_vie
     return vocabulary.encode(text);
   } catch (const ArgumentError& error) {
     const std::string_view reason = error.what();
-    throw UsageError(std::string(name).append(": ").append(reason.starts_with(kWho) ? reason.substr(kWho.size()) : reason));
+    throw UsageError(
+        std::string(name).append(": ").append(reason.starts_with(kWho) ? reason.substr(kWho.size()) : reason));
   }
 }
 

@@ -108,18 +108,18 @@ TEST_F(CheckpointCommands, InspectShowsRotaryPositionsAndTheWindow) {
                                  "rope_theta": 1e6, "sliding_window": 4096})");
   const Result mistral = run({"inspect", model_});
   EXPECT_EQ(mistral.code, 0);
-  EXPECT_THAT(mistral.out, HasSubstr("      2  model.layers.2.self_attn   mistral  separate      4         2         2     8  "
-                                     "    8  yes     half_split, base 1000000    4095  none    float32         192\n"));
+  EXPECT_THAT(mistral.out,
+              HasSubstr("      2  model.layers.2.self_attn   mistral  separate      4         2         2     8  "
+                        "    8  yes     half_split, base 1000000    4095  none    float32         192\n"));
   bare_.write("config.json", R"({"model_type": "llama", "num_attention_heads": 4, "rope_theta": 5e5, "rope_scaling":
                                  {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                                   "original_max_position_embeddings": 8192}})");
   EXPECT_THAT(run({"inspect", model_}).out, HasSubstr("  yes     half_split, base 500000, llama3 8       -  none  "));
   const auto layer = nlohmann::json::parse(run({"inspect", model_, "--json"}).out)["layers"][1];
-  EXPECT_EQ(layer["rotary"], nlohmann::json({{"style", "half_split"},
-                                             {"rotary_dim", 2},
-                                             {"base", 500000.0},
-                                             {"scaling", "llama3"},
-                                             {"factor", 8.0}}));
+  EXPECT_EQ(
+      layer["rotary"],
+      nlohmann::json(
+          {{"style", "half_split"}, {"rotary_dim", 2}, {"base", 500000.0}, {"scaling", "llama3"}, {"factor", 8.0}}));
   EXPECT_EQ(layer["window_left"], false);
   EXPECT_EQ(run({"convert", model_, bare_.file("out"), "--to", "book", "--layer", "2"}).code, 0);
   EXPECT_THAT(run({"inspect", bare_.file("out")}).out, HasSubstr("half_split, base 500000, llama3 8       -  none  "));
@@ -162,10 +162,11 @@ TEST_F(CheckpointCommands, InspectNamesContradictionsAndEndsWith1) {
     EXPECT_EQ(result.code, 1) << one.config;
     EXPECT_EQ(result.err, "") << one.config;
     EXPECT_THAT(result.out, HasSubstr(one.shown)) << one.config;
-    EXPECT_THAT(without_folder(result.out),
-                testing::EndsWith("1 attention layer, 80 of 80 parameters\nThe files contradict each other, so that these "
-                                  "are refused:\n  transformer.h.0.attn: " +
-                                  with_family(one.reason, "--family of run, --from of convert") + "\n"));
+    EXPECT_THAT(
+        without_folder(result.out),
+        testing::EndsWith("1 attention layer, 80 of 80 parameters\nThe files contradict each other, so that these "
+                          "are refused:\n  transformer.h.0.attn: " +
+                          with_family(one.reason, "--family of run, --from of convert") + "\n"));
     const Result json = run({"inspect", gpt2_, "--json"});
     EXPECT_EQ(json.code, 1);
     const auto layer = nlohmann::json::parse(json.out)["layers"][0];
@@ -181,12 +182,14 @@ TEST_F(CheckpointCommands, InspectNamesContradictionsAndEndsWith1) {
 TEST_F(CheckpointCommands, MoreStoredLayersThanConfigCountsAreAContradiction) {
   bare_.write("config.json", R"({"model_type": "llama", "num_attention_heads": 4, "num_hidden_layers": 10})");
   const std::string reason =
-      model_ + ": stores attention layers up to number 10, but config.json counts 10 of them from 0 (num_hidden_layers)";
+      model_ +
+      ": stores attention layers up to number 10, but config.json counts 10 of them from 0 (num_hidden_layers)";
   const Result result = run({"inspect", model_});
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.out, testing::EndsWith("2 attention layers, 384 of 424 parameters\nThe files contradict each other, "
-                                            "so that these are refused:\n  model.layers.2.self_attn and 1 more: " +
-                                            reason + "\n"));
+  EXPECT_THAT(result.out,
+              testing::EndsWith("2 attention layers, 384 of 424 parameters\nThe files contradict each other, "
+                                "so that these are refused:\n  model.layers.2.self_attn and 1 more: " +
+                                reason + "\n"));
   EXPECT_EQ(refusal({"convert", model_, out_, "--to", "book", "--layer", "2"}), "headwise convert: " + reason);
 }
 
@@ -246,6 +249,8 @@ TEST_F(CheckpointCommands, ConvertGivesNotesAndJson) {
 
 TEST_F(CheckpointCommands, WrongUsageIsRefusedWithTheNearestName) {
   EXPECT_EQ(refused({"inspect"}), "headwise inspect: PATH is needed");
+  EXPECT_EQ(refused({"inspect", ""}), "headwise inspect: PATH must not be empty");
+  EXPECT_EQ(refused({"convert", "a", "", "--to", "book"}), "headwise convert: OUT must not be empty");
   EXPECT_EQ(refused({"inspect", "a", "b"}), "headwise inspect: unexpected argument 'b'");
   EXPECT_EQ(refused({"inspect", "--jsn", "a"}), "headwise inspect: unknown option '--jsn'; did you mean '--json'?");
   EXPECT_EQ(refused({"inspect", folder_.file("absent")}), "headwise inspect: absent: no such file");

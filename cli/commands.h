@@ -13,8 +13,8 @@ namespace headwise::cli {
 
 // What a command did: the text for standard output, and the exit code, kDone or kCheckFailed.
 struct CommandResult {
-  CommandResult(std::string given) : text(std::move(given)) {}    // NOLINT(google-explicit-constructor)
-  CommandResult(const char* given) : text(given) {}               // NOLINT(google-explicit-constructor)
+  CommandResult(std::string given) : text(std::move(given)) {}  // NOLINT(google-explicit-constructor)
+  CommandResult(const char* given) : text(given) {}             // NOLINT(google-explicit-constructor)
   CommandResult(std::string given, int exit) : text(std::move(given)), code(exit) {}
 
   std::string text;

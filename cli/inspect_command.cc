@@ -118,7 +118,7 @@ std::string parts_of(const AttentionSummary& layer) {
 std::string rotary_of(const AttentionSummary& layer) {
   if (!layer.rotary) return layer.has_rotary ? "-" : "?";
   const RotaryRule& rule = *layer.rotary;
-  const std::string text = fmt::format("{}, base {}", rotary_style_name(rule.style), rule.base);
+  std::string text = fmt::format("{}, base {}", rotary_style_name(rule.style), rule.base);
   if (rule.scaling == RotaryScaling::kNone) return text;
   return text + fmt::format(", {} {}", rotary_scaling_name(rule.scaling), rule.factor);
 }
@@ -163,7 +163,8 @@ std::string inspection_text(const AttentionInspection& inspection) {
                        counted(inspection.parameters, "parameter"));
   }
   std::vector<std::vector<std::string>> rows{{"layer", "name", "family", "layout", "heads", "kv_heads", "head_dim",
-                                              "d_in", "d_out", "causal", "rotary", "window", "biases", "dtype", "parameters"}};
+                                              "d_in", "d_out", "causal", "rotary", "window", "biases", "dtype",
+                                              "parameters"}};
   for (const AttentionSummary& layer : inspection.layers) {
     rows.push_back({layer.number ? std::to_string(*layer.number) : "-", layer_name(layer),
                     fmt::format("{}", fmt::join(layer.families, " | ")), layer.layout.value_or("?"),

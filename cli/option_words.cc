@@ -13,16 +13,11 @@ struct OptionWord {
 
 // What the library calls an argument, and what the command calls it. inspect takes none of them, but says who does.
 constexpr OptionWord kWords[] = {
-    {"run", "num_heads", "--heads"},
-    {"run", "causal", "--causal"},
-    {"run", "family", "--family"},
-    {"run", "kind", "--kind"},
-    {"run", "layer", "--layer"},
-    {"convert", "num_heads", "--heads"},
-    {"convert", "causal", "--causal"},
-    {"convert", "family", "--from"},
-    {"convert", "layer", "--layer"},
-    {"inspect", "family", "--family of run, --from of convert"},
+    {"run", "num_heads", "--heads"},   {"run", "causal", "--causal"},
+    {"run", "family", "--family"},     {"run", "kind", "--kind"},
+    {"run", "layer", "--layer"},       {"convert", "num_heads", "--heads"},
+    {"convert", "causal", "--causal"}, {"convert", "family", "--from"},
+    {"convert", "layer", "--layer"},   {"inspect", "family", "--family of run, --from of convert"},
 };
 
 constexpr std::array<std::string_view, 3> kWho{"load: ", "convert: ", "inspect: "};
@@ -37,7 +32,8 @@ bool begins_a_word(std::string_view text, std::size_t at) {
 // the first word of a message has; npos where the library speaks of something else.
 std::size_t joint_after(std::string_view rest, bool is_first) {
   if (rest.starts_with('=')) return 1;
-  const bool is_verb = is_first && std::any_of(kVerbs.begin(), kVerbs.end(), [&](auto verb) { return rest.starts_with(verb); });
+  const bool is_verb =
+      is_first && std::any_of(kVerbs.begin(), kVerbs.end(), [&](auto verb) { return rest.starts_with(verb); });
   return is_verb ? 0 : std::string_view::npos;
 }
 

@@ -50,7 +50,8 @@ std::string help() {
       "\n"
       "Usage: headwise COMMAND [OPTIONS]\n"
       "\n"
-      "Multi-head attention on this machine's CPU: look into the heads of trained models, run and convert single layers,\n"
+      "Multi-head attention on this machine's CPU: look into the heads of trained models, run and convert single "
+      "layers,\n"
       "train small models. Files are safetensors, npy and npz; results have the same bits on every machine.\n"
       "\n"
       "Commands:\n";
@@ -62,7 +63,8 @@ std::string help() {
          "  headwise COMMAND --help  says more about one of them, with examples and every option\n"
          "  headwise --version       gives the version\n"
          "\n"
-         "Results go to standard output, as one JSON document with --json (docs/json.md); messages go to standard error.\n"
+         "Results go to standard output, as one JSON document with --json (docs/json.md); messages go to standard "
+         "error.\n"
          "Environment: HEADWISE_NUM_THREADS (a number), HEADWISE_ISA (avx512, avx2, neon, canonical), NO_COLOR.\n"
          "Exit codes: 0 done, 1 a check said no, 2 wrong usage or bad input, 130 interrupted.\n";
 }
@@ -92,7 +94,11 @@ const Command& find_command(const std::string& name) {
 CommandResult results(std::span<const std::string> arguments, std::string& who, const CommandContext& context) {
   if (arguments.empty()) throw UsageError("a command is needed");
   const std::string& first = arguments.front();
-  if (first == "--help" || first == "-h" || first == "help") return help();
+  if (first == "--help" || first == "-h" || first == "help") {
+    if (arguments.size() == 1) return help();
+    const std::vector<std::string> its_help{"--help"};
+    return find_command(arguments[1]).run(its_help, context);
+  }
   if (first == "--version") return fmt::format("headwise {}\n", HEADWISE_VERSION);
   const Command& command = find_command(first);
   who += " " + first;

@@ -29,10 +29,15 @@ TEST(RunCommand, HelpStartsWithExamplesAndNamesEveryCommandThatIsThere) {
     const Result result = run({option});
     EXPECT_EQ(result.code, 0);
     EXPECT_THAT(result.out, StartsWith("Examples:\n  headwise attend"));
-    EXPECT_THAT(result.out, HasSubstr("\n  info      say the version, the instruction set and the threads used here\n"));
+    EXPECT_THAT(result.out,
+                HasSubstr("\n  info      say the version, the instruction set and the threads used here\n"));
   }
   EXPECT_THAT(run({"attend", "--help"}).out, StartsWith("Examples:\n  headwise attend"));
   EXPECT_THAT(run({"info", "-h"}).out, StartsWith("Examples:\n  headwise info"));
+  for (const char* option : {"--help", "-h", "help"}) {
+    EXPECT_EQ(run({option, "train"}).out, run({"train", "--help"}).out);
+    EXPECT_EQ(refusal({option, "trian"}), "headwise: unknown command 'trian'; did you mean 'train'?");
+  }
 }
 
 TEST(RunCommand, VersionIsOneLine) { EXPECT_THAT(run({"--version"}).out, testing::MatchesRegex("headwise [0-9.]+\n")); }

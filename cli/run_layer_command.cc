@@ -127,9 +127,10 @@ void add_means(const LayerRun<T>& run, RunLayerReport& report) {
 void check_positions(const RunLayerOptions& options, const AttentionConfig& layer, Index batch, Index seq_q,
                      Index seq_kv) {
   if (options.alignment == Alignment::kSelf && seq_q != seq_kv && (layer.causal || layer.window_left)) {
-    throw UsageError(fmt::format(
-        "the layer {}, and there are {} queries and {} keys: --align or --query-offset must say where the queries stand",
-        layer.causal ? "is causal" : "has a window", seq_q, seq_kv));
+    throw UsageError(
+        fmt::format("the layer {}, and there are {} queries and {} keys: --align or --query-offset must say where the "
+                    "queries stand",
+                    layer.causal ? "is causal" : "has a window", seq_q, seq_kv));
   }
   const std::vector<Index>& lengths = options.lengths;
   if (lengths.empty()) return;

@@ -81,6 +81,8 @@ void take_words(const Given& given, RunLayerOptions& options) {
   if (given.words.empty()) throw UsageError("LAYER is needed: a file or folder with an attention layer");
   if (given.words.size() == 1) throw UsageError("INPUT is needed: a file of arrays, .npy, .npz or .safetensors");
   if (given.words.size() > 2) throw UsageError("unexpected argument " + quote_name(given.words[2]));
+  if (given.words[0].empty()) throw UsageError("LAYER must not be empty");
+  if (given.words[1].empty()) throw UsageError("INPUT must not be empty");
   options.layer = given.words[0];
   options.input.path = given.words[1];
 }

@@ -38,8 +38,7 @@ std::string values_text(const ValueRange& values) {
   if (values.finite == 0) {
     return values.not_finite == 0 ? "no values" : fmt::format("no finite value, {} not finite", values.not_finite);
   }
-  std::string text =
-      fmt::format("values {:.4g} to {:.4g}, mean {:.4g}", values.least, values.most, values.mean);
+  std::string text = fmt::format("values {:.4g} to {:.4g}, mean {:.4g}", values.least, values.most, values.mean);
   if (values.not_finite > 0) text += fmt::format(", {} not finite", values.not_finite);
   return text;
 }

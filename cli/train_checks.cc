@@ -34,12 +34,10 @@ void require(bool good, const char* option, const std::string& rule, double valu
 void check_sizes(const TrainOptions& options) {
   const DecoderConfig& decoder = options.decoder;
   const TrainingConfig& training = options.training;
-  const std::pair<const char*, Index> sizes[] = {{"--width", decoder.hidden},
-                                                 {"--depth", decoder.layers},
-                                                 {"--context", decoder.positions},
-                                                 {"--steps", training.learning_rate.steps},
-                                                 {"--batch", training.batch},
-                                                 {"--seeds", options.seeds}};
+  const std::pair<const char*, Index> sizes[] = {
+      {"--width", decoder.hidden},      {"--depth", decoder.layers},
+      {"--context", decoder.positions}, {"--steps", training.learning_rate.steps},
+      {"--batch", training.batch},      {"--seeds", options.seeds}};
   for (const auto& [name, value] : sizes) {
     as_usage([name = name, value = value](const char* who) { check_width(who, name, value); });
   }

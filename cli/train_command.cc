@@ -144,9 +144,10 @@ std::string train_several(TrainOptions options, const CommandContext& context) {
 bool is_comparison(const std::string& folder) {
   if (holds_comparison(folder)) return true;
   if (holds_run(folder)) return false;
-  throw UsageError(fmt::format("--resume {}: there is no run to go on with: neither checkpoint.safetensors nor "
-                               "comparison.json is there",
-                               shell_word(folder)));
+  throw UsageError(
+      fmt::format("--resume {}: there is no run to go on with: neither checkpoint.safetensors nor "
+                  "comparison.json is there",
+                  shell_word(folder)));
 }
 
 }  // namespace

@@ -165,6 +165,7 @@ TrainOptions parse_train(std::span<const std::string> arguments) {
   if (log_option->count() > 0) options.log_every = parse_count("--log-every", log_every);
   if (resume_option->count() > 0) {
     if (!options.out.empty()) throw UsageError("give --out or --resume, not both");
+    if (resume.empty()) throw UsageError("--resume needs the name of a folder");
     options.resume = true;
     options.out = resume;
     check_resume(settings);

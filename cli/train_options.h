@@ -26,7 +26,8 @@ struct TrainOptions {
   bool help = false;
 };
 
-// Throws UsageError. Nothing is read from disk; with `resume`, what the folder holds stands for all that changes numbers.
+// Throws UsageError. Nothing is read from disk; with `resume`, what the folder holds stands for all that changes
+// numbers.
 TrainOptions parse_train(std::span<const std::string> arguments);
 
 const char* train_help();

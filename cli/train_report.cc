@@ -86,7 +86,8 @@ std::string train_text(const TrainResult& result) {
                   counted(decoder.heads, "head"), decoder.hidden, decoder.positions, grouped(result.parameters));
   text += fmt::format("  text        {} bytes, of which {} the vocabulary\n", grouped(result.text_bytes),
                       decoder.vocab == 1 ? "1 is" : fmt::format("{} different ones are", decoder.vocab));
-  text += fmt::format("  steps       {} of {}", result.training.learning_rate.steps, counted(result.training.batch, "sequence"));
+  text += fmt::format("  steps       {} of {}", result.training.learning_rate.steps,
+                      counted(result.training.batch, "sequence"));
   if (result.steps > 0) {
     text += fmt::format(", {} of them now in {}: {} tokens/s", result.steps, clock_text(result.seconds),
                         grouped(std::llround(result.tokens_per_second)));
@@ -103,9 +104,8 @@ std::string compare_text(const std::string& folder, std::span<const TrainResult>
   std::vector<std::vector<std::string>> rows{{"heads", "head_dim", "seeds", "mean", "spread", "lowest", "highest"}};
   for (const auto& [heads, group] : groups) {
     rows.push_back({std::to_string(heads), std::to_string(first.decoder.hidden / heads),
-                    std::to_string(group.losses.size()), number_text(group.mean(), 4),
-                    number_text(group.spread(), 4), number_text(group.lowest(), 4),
-                    number_text(group.highest(), 4)});
+                    std::to_string(group.losses.size()), number_text(group.mean(), 4), number_text(group.spread(), 4),
+                    number_text(group.lowest(), 4), number_text(group.highest(), 4)});
   }
   const std::vector<Align> columns(rows[0].size(), Align::kRight);
   return fmt::format("Validation loss by the number of heads, nats per byte; {} parameters each:\n",

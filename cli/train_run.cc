@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 
@@ -97,6 +98,9 @@ bool holds_run(const std::string& folder) { return std::filesystem::exists(check
 
 void make_run_folder(const std::string& folder, std::initializer_list<const char*> files) {
   std::error_code error;
+  if (std::filesystem::exists(folder, error) && !std::filesystem::is_directory(folder, error)) {
+    throw SystemFileError(folder, "is not a folder", ENOTDIR);
+  }
   std::filesystem::create_directories(folder, error);
   if (error) throw SystemFileError(folder, "cannot be made: " + error.message(), error.value());
   for (const char* file : files) remove_stale_temporaries(folder + "/" + file);

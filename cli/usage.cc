@@ -60,6 +60,9 @@ void parse_arguments(CLI::App& app, std::span<const std::string> arguments) {
 
 std::vector<std::string> take_paths(std::span<const std::string> given, std::span<const std::string_view> names) {
   if (given.size() > names.size()) throw UsageError("unexpected argument " + quote_name(given[names.size()]));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i].empty()) throw UsageError(fmt::format("{} must not be empty", names[i]));
+  }
   if (given.size() == names.size()) return {given.begin(), given.end()};
   throw UsageError(fmt::format("{} {} needed", fmt::join(names, " and "), names.size() == 1 ? "is" : "are"));
 }
@@ -68,14 +71,16 @@ Index parse_count(std::string_view option, std::string_view text) {
   Index value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
-  throw UsageError(fmt::format("{} must be a whole number, got {}", option, quote_name(text)));
+  const char* range = error == std::errc::result_out_of_range ? " below 2^63" : "";
+  throw UsageError(fmt::format("{} must be a whole number{}, got {}", option, range, quote_name(text)));
 }
 
 double parse_number(std::string_view option, std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value)) return value;
-  throw UsageError(fmt::format("{} must be a number, got {}", option, quote_name(text)));
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (is_number && std::isfinite(value)) return value;
+  throw UsageError(fmt::format("{} must be a {}number, got {}", option, is_number ? "finite " : "", quote_name(text)));
 }
 
 std::vector<std::int64_t> parse_counts(std::string_view option, std::string_view text) {

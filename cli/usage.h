@@ -30,15 +30,15 @@ std::string did_you_mean(std::string_view wrong, std::span<const std::string> na
 // Parses the arguments into what was added to `app`. Throws UsageError; an unknown option comes with the nearest one.
 void parse_arguments(CLI::App& app, std::span<const std::string> arguments);
 
-// The arguments that are no options, one for each name. Throws UsageError "IN and OUT are needed" or "unexpected
-// argument 'x'".
+// The arguments that are no options, one for each name. Throws UsageError "IN and OUT are needed", "IN must not be
+// empty" or "unexpected argument 'x'".
 std::vector<std::string> take_paths(std::span<const std::string> given, std::span<const std::string_view> names);
 inline std::vector<std::string> take_paths(std::span<const std::string> given,
                                            std::initializer_list<std::string_view> names) {
   return take_paths(given, std::span(names.begin(), names.size()));
 }
 
-// Whole numbers of an option's text. Throw UsageError "--layer must be a whole number, got 'x'".
+// A whole number of an option's text. Throws UsageError "--layer must be a whole number, got 'x'".
 Index parse_count(std::string_view option, std::string_view text);
 // Throws UsageError "--clip must be a number, got 'x'"; infinities and NaN are none.
 double parse_number(std::string_view option, std::string_view text);

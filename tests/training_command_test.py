@@ -95,3 +95,36 @@ def test_no_temporary_file_stays_behind(text, tmp_path):
     folder = tmp_path / "model"
     assert finish(start("--text", text, "--out", folder, *SIZES, "--steps", "3"))[0] == 0
     assert {path.name for path in folder.iterdir()} == set(FILES)
+
+
+def comparison_contents(folder):
+    runs = sorted(path for path in folder.iterdir() if path.is_dir())
+    files = {path.name: contents(path) for path in runs}
+    return files | {name: (folder / name).read_bytes() for name in ("losses.csv", "losses.svg")}
+
+
+def test_a_comparison_that_was_killed_and_interrupted_goes_on_by_its_folder_alone(text, tmp_path):
+    at = SIZES.index("--heads")
+    sizes = SIZES[:at] + SIZES[at + 2 :]
+    options = ["--text", text, *sizes, "--steps", "600", "--save-every", "20", "--eval-every", "200"]
+    options += ["--heads", "1,2", "--seeds", "2"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert finish(start(*options, "--out", whole, threads="1"))[0] == 0
+    process = start(*options, "--out", broken)
+    wait_for(broken / "heads-2-seed-0" / "checkpoint.safetensors", process)
+    process.kill()
+    assert finish(process)[0] == -signal.SIGKILL
+    stale = broken / "heads-2-seed-0" / f"curve.svg.tmp-{process.pid}-7"
+    stale.write_text("half")
+    process = start("--resume", broken)
+    wait_for(broken / "heads-1-seed-1", process)
+    process.send_signal(signal.SIGINT)
+    code, out, err = finish(process)
+    assert (code, out) == (130, "")
+    assert f" of 600 steps; headwise train --resume {broken} goes on\n" in err
+    assert not stale.exists()
+    assert not (broken / "losses.csv").exists()
+    code, _, err = finish(start("--resume", broken, threads="3"))
+    assert (code, err) == (0, "")
+    assert comparison_contents(broken) == comparison_contents(whole)
+    assert {path.name for path in broken.iterdir()} == {path.name for path in whole.iterdir()}

@@ -105,9 +105,10 @@ void AttentionSource::check_layer_count() const {
   Index last = -1;
   for (const AttentionPlace& place : places_) last = std::max(last, place.number.value_or(-1));
   if (last < counted) return;
-  throw ContradictionError(set_.path(), fmt::format("stores attention layers up to number {}, but config.json counts {} "
-                                                    "of them from 0 ({})",
-                                                    last, counted, key));
+  throw ContradictionError(set_.path(),
+                           fmt::format("stores attention layers up to number {}, but config.json counts {} "
+                                       "of them from 0 ({})",
+                                       last, counted, key));
 }
 
 void AttentionSource::check_heads(AttentionFacts& facts, const AttentionReading& reading) const {
@@ -115,23 +116,23 @@ void AttentionSource::check_heads(AttentionFacts& facts, const AttentionReading&
   if (!facts.layer.num_heads) return;
   const Index heads = *facts.layer.num_heads;
   if (heads < 1 || shapes.query_rows % heads != 0) {
-    throw ContradictionError(set_.path(),
-                    fmt::format("the {} rows of the queries do not make {}", shapes.query_rows, heads_text(heads)));
+    throw ContradictionError(
+        set_.path(), fmt::format("the {} rows of the queries do not make {}", shapes.query_rows, heads_text(heads)));
   }
   const Index head_dim = shapes.query_rows / heads;
   if (facts.head_dim && *facts.head_dim != head_dim) {
     throw ContradictionError(set_.path(), fmt::format("the {} rows of the queries do not make {} of head_dim={}",
-                                             shapes.query_rows, heads_text(heads), *facts.head_dim));
+                                                      shapes.query_rows, heads_text(heads), *facts.head_dim));
   }
   facts.head_dim = head_dim;
   if (head_dim < 1 || shapes.key_rows % head_dim != 0) {
-    throw ContradictionError(set_.path(),
-                    fmt::format("the {} rows of the keys do not make heads of head_dim={}", shapes.key_rows, head_dim));
+    throw ContradictionError(set_.path(), fmt::format("the {} rows of the keys do not make heads of head_dim={}",
+                                                      shapes.key_rows, head_dim));
   }
   const Index kv_heads = shapes.key_rows / head_dim;
   if (facts.kv_heads && *facts.kv_heads != kv_heads) {
     throw ContradictionError(set_.path(), fmt::format("the {} rows of the keys do not make {} of head_dim={}",
-                                             shapes.key_rows, heads_text(*facts.kv_heads), head_dim));
+                                                      shapes.key_rows, heads_text(*facts.kv_heads), head_dim));
   }
   facts.kv_heads = kv_heads;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a comparison of several training runs was begun as, in one JSON file, so that it can be taken up again: sizes and
-// settings that all runs share, the head counts and seeds, and which text.
+// What a comparison of several training runs was begun as, in one JSON file, so that it can be taken up again: sizes
+// and settings that all runs share, the head counts and seeds, and which text.
 #ifndef HEADWISE_CHECKPOINTS_COMPARISON_FILE_H_
 #define HEADWISE_CHECKPOINTS_COMPARISON_FILE_H_
 

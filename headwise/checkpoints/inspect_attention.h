@@ -42,7 +42,8 @@ struct AttentionInspection {
 };
 
 // path: as load_attention takes it. A file without attention has no layers; a layer that cannot be loaded is listed
-// with its problem, and with what its tensors say. Throws FileNotFound, or FileError for files that are not what they claim to be.
+// with its problem, and with what its tensors say. Throws FileNotFound, or FileError for files that are not what they
+// claim to be.
 AttentionInspection inspect_attention(const std::string& path);
 
 }  // namespace headwise

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -51,13 +52,12 @@ LayerFacts complete_facts(const std::string& path, LayerFacts facts, const Layer
   return facts;
 }
 
-}  // namespace
-
+// The layer's facts as metadata; its tensors into `tensors`.
 template <class T>
-void save_layer(const std::string& path, AnyLayer<T>& layer) {
+std::map<std::string, std::string> describe(AnyLayer<T>& layer, std::vector<NamedTensor>& tensors) {
   LayerFacts facts;
   facts.kind = kind_of(layer);
-  const std::vector<NamedTensor> tensors = std::visit(
+  tensors = std::visit(
       [&](auto& any) {
         const AttentionConfig& config = any.config();
         facts.num_heads = config.num_heads;
@@ -70,12 +70,12 @@ void save_layer(const std::string& path, AnyLayer<T>& layer) {
         return any.state();
       },
       layer);
-  write_safetensors(path, tensors, to_metadata(facts));
+  return to_metadata(facts);
 }
 
 template <class T>
-AnyLayer<T> load_layer(const std::string& path, const LayerFacts& given) {
-  const SafetensorsFile file(path);
+AnyLayer<T> layer_of(const SafetensorsFile& file, const LayerFacts& given) {
+  const std::string& path = file.path();
   const LayerLayout layout = read_layer_layout(file);
   const LayerFacts facts = complete_facts(path, given, facts_from_metadata(path, file.metadata()), layout);
   try {
@@ -87,6 +87,32 @@ AnyLayer<T> load_layer(const std::string& path, const LayerFacts& given) {
     // Sizes, names and types of the file that do not fit together: say whose they are.
     throw FileError(path, error.what());
   }
+}
+
+}  // namespace
+
+template <class T>
+void save_layer(const std::string& path, AnyLayer<T>& layer) {
+  std::vector<NamedTensor> tensors;
+  const std::map<std::string, std::string> metadata = describe(layer, tensors);
+  write_safetensors(path, tensors, metadata);
+}
+
+template <class T>
+std::string pack_layer(AnyLayer<T>& layer) {
+  std::vector<NamedTensor> tensors;
+  const std::map<std::string, std::string> metadata = describe(layer, tensors);
+  return pack_safetensors(tensors, metadata);
+}
+
+template <class T>
+AnyLayer<T> load_layer(const std::string& path, const LayerFacts& given) {
+  return layer_of<T>(SafetensorsFile(path), given);
+}
+
+template <class T>
+AnyLayer<T> unpack_layer(std::string_view name, std::span<const std::byte> bytes) {
+  return layer_of<T>(SafetensorsFile(std::string(name), bytes), {});
 }
 
 DType layer_file_dtype(const std::string& path) {
@@ -109,6 +135,10 @@ DType layer_file_dtype(const std::string& path) {
 
 template HEADWISE_EXPORT void save_layer(const std::string&, AnyLayer<float>&);
 template HEADWISE_EXPORT void save_layer(const std::string&, AnyLayer<double>&);
+template HEADWISE_EXPORT std::string pack_layer(AnyLayer<float>&);
+template HEADWISE_EXPORT std::string pack_layer(AnyLayer<double>&);
+template HEADWISE_EXPORT AnyLayer<float> unpack_layer(std::string_view, std::span<const std::byte>);
+template HEADWISE_EXPORT AnyLayer<double> unpack_layer(std::string_view, std::span<const std::byte>);
 template HEADWISE_EXPORT AnyLayer<float> load_layer(const std::string&, const LayerFacts&);
 template HEADWISE_EXPORT AnyLayer<double> load_layer(const std::string&, const LayerFacts&);
 

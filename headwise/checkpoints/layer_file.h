@@ -3,7 +3,10 @@
 #ifndef HEADWISE_CHECKPOINTS_LAYER_FILE_H_
 #define HEADWISE_CHECKPOINTS_LAYER_FILE_H_
 
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "headwise/checkpoints/layer_facts.h"
@@ -30,12 +33,22 @@ void save_layer(const std::string& path, AnyLayer<T>& layer);
 template <class T>
 AnyLayer<T> load_layer(const std::string& path, const LayerFacts& given = {});
 
+// The same as bytes in memory, for whoever keeps them elsewhere than in a file of their own. `name` is for messages.
+template <class T>
+std::string pack_layer(AnyLayer<T>& layer);
+template <class T>
+AnyLayer<T> unpack_layer(std::string_view name, std::span<const std::byte> bytes);
+
 // The narrowest type of a layer that holds the file's weights: float64 for float64, float32 for float32, float16 and
 // bfloat16. Throws FileError for any other, or a mixture of the two.
 DType layer_file_dtype(const std::string& path);
 
 extern template void save_layer(const std::string&, AnyLayer<float>&);
 extern template void save_layer(const std::string&, AnyLayer<double>&);
+extern template std::string pack_layer(AnyLayer<float>&);
+extern template std::string pack_layer(AnyLayer<double>&);
+extern template AnyLayer<float> unpack_layer(std::string_view, std::span<const std::byte>);
+extern template AnyLayer<double> unpack_layer(std::string_view, std::span<const std::byte>);
 extern template AnyLayer<float> load_layer(const std::string&, const LayerFacts&);
 extern template AnyLayer<double> load_layer(const std::string&, const LayerFacts&);
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,21 @@ TEST(LayerFile, EveryKindComesBackWithTheSameWeightsFactsAndOutputs) {
               layer);
         },
         back);
+  }
+}
+
+TEST(LayerFile, ThePackedLayerIsTheFileAndUnpacks) {
+  const TemporaryFolder folder;
+  for (AnyLayer<float>& layer : one_of_each()) {
+    save_layer(folder.file("layer"), layer);
+    const std::string packed = pack_layer(layer);
+    EXPECT_EQ(packed, folder.read("layer"));
+    AnyLayer<float> back = unpack_layer<float>("packed", std::as_bytes(std::span(packed)));
+    ASSERT_EQ(back.index(), layer.index());
+    EXPECT_EQ(weights_of(back), weights_of(layer));
+    EXPECT_EQ(output_of(back), output_of(layer));
+    EXPECT_EQ(message_of([&] { unpack_layer<float>("packed", std::as_bytes(std::span(packed)).first(7)); }),
+              "packed: file has 7 bytes, too few for the 8 of the header length (byte 7)");
   }
 }
 

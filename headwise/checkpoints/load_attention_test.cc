@@ -156,7 +156,9 @@ TEST_F(LoadAttention, AFactThatContradictsConfigIsAnError) {
   write(bert_layer("encoder.layer.0.attention.", 6));
   EXPECT_EQ(refusal(), "config.json: \"hidden_size\" is 4, but the weights of model.safetensors take d_in=6");
   folder_.write("config.json", R"({"model_type": "bert", "num_attention_heads": 5})");
-  EXPECT_EQ(refusal(), "config.json: \"num_attention_heads\" is 5, but the 6 rows of the queries in model.safetensors do not make so many "
+  EXPECT_EQ(refusal(),
+            "config.json: \"num_attention_heads\" is 5, but the 6 rows of the queries in model.safetensors do not make "
+            "so many "
             "heads");
   folder_.write("config.json", R"({"model_type": "bert", "num_attention_heads": 2, "num_key_value_heads": 1})");
   EXPECT_EQ(refusal(), "model.safetensors: the 6 rows of the keys do not make 1 head of head_dim=3");

@@ -79,10 +79,25 @@ std::string header_of(std::span<const NamedTensor* const> order, const std::map<
   return text;
 }
 
+// What stands in front of the data: the header's length and the header.
+std::string beginning_of(std::span<const NamedTensor* const> order,
+                         const std::map<std::string, std::string>& metadata) {
+  const std::string header = header_of(order, metadata);
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+  return length + header;
+}
+
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(std::string path)
-    : file_(std::move(path)), header_(parse_safetensors_header(file_.path(), file_.bytes())) {}
+    : file_(std::in_place, std::move(path)),
+      path_(file_->path()),
+      bytes_(file_->bytes()),
+      header_(parse_safetensors_header(path_, bytes_)) {}
+
+SafetensorsFile::SafetensorsFile(std::string name, std::span<const std::byte> bytes)
+    : path_(std::move(name)), bytes_(bytes), header_(parse_safetensors_header(path_, bytes_)) {}
 
 NamedTensor SafetensorsFile::tensor_of(const SafetensorsEntry& entry) const {
   if (!entry.type->dtype) {
@@ -91,7 +106,7 @@ NamedTensor SafetensorsFile::tensor_of(const SafetensorsEntry& entry) const {
                         ", which headwise does not read",
                     entry.declared_at);
   }
-  return {entry.name, *entry.type->dtype, entry.shape, file_.bytes().data() + header_.data_begin + entry.begin};
+  return {entry.name, *entry.type->dtype, entry.shape, bytes_.data() + header_.data_begin + entry.begin};
 }
 
 NamedTensor SafetensorsFile::tensor(std::string_view name) const {
@@ -111,14 +126,19 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
                        const std::map<std::string, std::string>& metadata) {
   check_names(tensors);
   const std::vector<const NamedTensor*> order = file_order(tensors);
-  const std::string header = header_of(order, metadata);
+  const std::string beginning = beginning_of(order, metadata);
   OutputFile file(path);
-  std::string length(8, '\0');
-  for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
-  file.write(length);
-  file.write(header);
+  file.write(beginning);
   for (const NamedTensor* tensor : order) file.write({tensor->data, tensor->bytes()});
   file.commit();
+}
+
+std::string pack_safetensors(std::span<const NamedTensor> tensors, const std::map<std::string, std::string>& metadata) {
+  check_names(tensors);
+  const std::vector<const NamedTensor*> order = file_order(tensors);
+  std::string bytes = beginning_of(order, metadata);
+  for (const NamedTensor* tensor : order) bytes.append(reinterpret_cast<const char*>(tensor->data), tensor->bytes());
+  return bytes;
 }
 
 }  // namespace headwise

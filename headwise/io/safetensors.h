@@ -3,7 +3,9 @@
 #ifndef HEADWISE_IO_SAFETENSORS_H_
 #define HEADWISE_IO_SAFETENSORS_H_
 
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +22,10 @@ class SafetensorsFile {
  public:
   // Throws FileNotFound, or FileError naming the first fault and its byte.
   explicit SafetensorsFile(std::string path);
+  // A file that lies in memory, which is borrowed; `name` is for messages. Throws FileError.
+  SafetensorsFile(std::string name, std::span<const std::byte> bytes);
 
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return path_; }
   const SafetensorsHeader& header() const { return header_; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   bool contains(std::string_view name) const { return header_.find(name) != nullptr; }
@@ -34,7 +38,9 @@ class SafetensorsFile {
  private:
   NamedTensor tensor_of(const SafetensorsEntry& entry) const;
 
-  MappedFile file_;
+  std::optional<MappedFile> file_;  // none for a file in memory
+  std::string path_;
+  std::span<const std::byte> bytes_;
   SafetensorsHeader header_;
 };
 
@@ -42,6 +48,10 @@ class SafetensorsFile {
 // equal files. Throws ArgumentError for a name that is empty, given twice or not UTF-8, and as OutputFile does.
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
+
+// The bytes of the file that write_safetensors writes. Throws ArgumentError as that does.
+std::string pack_safetensors(std::span<const NamedTensor> tensors,
+                             const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace headwise
 

@@ -109,11 +109,11 @@ std::vector<NamedTensor> run_arrays(const LayerRun<T>& run, const LayerRunReques
   return arrays;
 }
 
-#define HEADWISE_LAYER_RUN(T)                                                                      \
-  template struct LayerRun<T>;                                                                     \
-  template HEADWISE_EXPORT LayerRun<T> run_layer(const AttentionLayer<T>&, TensorView<const T, 3>, \
-                                                 TensorView<const T, 3>, const ForwardOptions<T>&, \
-                                                 const LayerRunRequest&, const Execution&);        \
+#define HEADWISE_LAYER_RUN(T)                                                                        \
+  template struct LayerRun<T>;                                                                       \
+  template HEADWISE_EXPORT LayerRun<T> run_layer(const AttentionLayer<T>&, TensorView<const T, 3>,   \
+                                                 TensorView<const T, 3>, const ForwardOptions<T>&,   \
+                                                 const LayerRunRequest&, const Execution&);          \
   template HEADWISE_EXPORT std::vector<double> head_means(const Tensor<T, 3>&, const Tensor<T, 3>&); \
   template HEADWISE_EXPORT std::vector<NamedTensor> run_arrays(const LayerRun<T>&, const LayerRunRequest&, bool);
 HEADWISE_LAYER_RUN(float)

@@ -93,6 +93,9 @@ void AttentionCall::take_dropout(const AttentionHandles& given) {
   dropout_.probability = real_argument({who_, "dropout"}, given.dropout);
   dropout_.batch_offset = integer_argument({who_, "batch_offset"}, given.batch_offset, 0, kLastOffset);
   dropout_.head_offset = integer_argument({who_, "head_offset"}, given.head_offset, 0, kLastOffset);
+  if (!(dropout_.probability >= 0 && dropout_.probability < 1)) {
+    throw ArgumentError(fmt::format("{}: dropout must be in [0, 1), got {}", who_, dropout_.probability));
+  }
   if (!given.seed.is_none()) {
     dropout_.seed = seed_argument({who_, "seed"}, given.seed);
   } else if (dropout_.probability > 0) {

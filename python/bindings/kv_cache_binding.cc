@@ -50,6 +50,8 @@ class PythonKvCache {
 
   void append(H k_given, H v_given, H counts_given);
   nb::object attend(const AttentionHandles& given, const ResultHandles& wanted);
+  // (keys, values): (batch, kv_heads, longest length, head_dim) and (..., v_head_dim), 0 behind an entry's length.
+  nb::object tokens();
   void truncate(H length_given);
 
   const KvCacheShape& shape() const { return shape_; }
@@ -118,6 +120,33 @@ nb::object PythonKvCache::attend(const AttentionHandles& given, const ResultHand
   return nb::make_tuple(results.context(), results.lse(), results.weights(), results.stats());
 }
 
+nb::object PythonKvCache::tokens() {
+  const ExclusiveUse alone = use("tokens");
+  Index longest = 0;
+  for (const Index length : lengths()) longest = std::max(longest, length);
+  const Shape<4> key_shape{shape_.batch, shape_.kv_heads, longest, shape_.head_dim};
+  const Shape<4> value_shape{shape_.batch, shape_.kv_heads, longest, shape_.v_head_dim};
+  const nb::object keys = new_array(key_shape, dtype_), values = new_array(value_shape, dtype_);
+  with_float_type(dtype_, [&](auto zero) {
+    using T = decltype(zero);
+    const auto& cache = std::get<KvCache<T>>(cache_);
+    const auto to_keys = view_of<T, 4>(keys, key_shape), to_values = view_of<T, 4>(values, value_shape);
+    for (Index b = 0; b < shape_.batch; ++b) {
+      for (Index head = 0; head < shape_.kv_heads; ++head) {
+        for (Index at = 0; at < longest; ++at) {
+          const bool stored = at < lengths()[static_cast<std::size_t>(b)];
+          for (Index d = 0; d < shape_.head_dim; ++d)
+            to_keys(b, head, at, d) = stored ? cache.key(b, head, at, d) : T{};
+          for (Index d = 0; d < shape_.v_head_dim; ++d) {
+            to_values(b, head, at, d) = stored ? cache.value(b, head, at, d) : T{};
+          }
+        }
+      }
+    }
+  });
+  return nb::make_tuple(keys, values);
+}
+
 void PythonKvCache::truncate(H length_given) {
   const Index length = integer_argument({"KvCache.truncate", "length"}, length_given, 0, shape_.capacity);
   const ExclusiveUse alone = use("truncate");
@@ -177,6 +206,7 @@ void bind_kv_cache(nb::module_& module) {
                                         nb::bool_(false), nb::borrow(out)});
           },
           none, none, none, none, none, none, none, none, none, none, none, none, none, none)
+      .def("tokens", &PythonKvCache::tokens)
       .def("truncate", &PythonKvCache::truncate, none)
       .def_prop_ro("lengths", lengths_array)
       .def_prop_ro("batch", [](const PythonKvCache& cache) { return cache.shape().batch; })

@@ -172,7 +172,11 @@ void bind_layers(nb::module_& module) {
       .def("gradients", [](nb::handle_t<PythonLayer> self) { return nb::cast<PythonLayer&>(self).arrays(self, true); })
       .def("zero_grad", &PythonLayer::zero_grad)
       .def("load_state_dict", &PythonLayer::load)
-      .def("save", &PythonLayer::save)
+      .def("save",
+           [](PythonLayer& layer, const nb::bytes& path) {
+             layer.save({path.c_str(), path.size()});
+           })
+      .def("pack", &PythonLayer::pack)
       .def("fuse", &PythonLayer::fuse, nb::rv_policy::take_ownership)
       .def("split", &PythonLayer::split, nb::rv_policy::take_ownership)
       .def(
@@ -184,6 +188,7 @@ void bind_layers(nb::module_& module) {
           nb::rv_policy::take_ownership)
       .def_rw("training", &PythonLayer::training)
       .def_rw("frozen", &PythonLayer::frozen)
+      .def_rw("training_forwards", &PythonLayer::training_forwards)
       .def_prop_ro("kind", [](const PythonLayer& layer) { return layer.config().who; })
       .def_prop_ro("dtype", [](const PythonLayer& layer) { return std::string(dtype_name(layer.dtype())); })
       .def_prop_ro("seed", &PythonLayer::seed)

@@ -62,9 +62,9 @@ AttentionChoice take_choice(H layer, H family, H layout) {
 }
 
 // The file's own type unless one is asked for.
-PythonLayer* load(H path_given, H kind, H num_heads, H causal, H dropout, H context_length, H seed, H dtype, H layer,
-                  H family, H layout) {
-  const std::string path = text_argument("path", path_given);
+PythonLayer* load(const nb::bytes& path_given, H kind, H num_heads, H causal, H dropout, H context_length, H seed,
+                  H dtype, H layer, H family, H layout) {
+  const std::string path(path_given.c_str(), path_given.size());
   const AttentionChoice choice = take_choice(layer, family, layout);
   const LayerFacts facts = take_facts(kind, num_heads, causal, dropout, context_length, seed);
   std::string type;
@@ -77,12 +77,21 @@ PythonLayer* load(H path_given, H kind, H num_heads, H causal, H dropout, H cont
   return make_python_layer(load_attention<double>(path, choice, facts));
 }
 
+// A layer of the bytes that pack gave. Throws FileError when they are no such bytes.
+PythonLayer* unpack(const nb::bytes& packed, bool wide) {
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(packed.data()), packed.size());
+  constexpr std::string_view kName = "pickled layer";
+  if (wide) return make_python_layer(unpack_layer<double>(kName, bytes));
+  return make_python_layer(unpack_layer<float>(kName, bytes));
+}
+
 }  // namespace
 
 void bind_layer_files(nb::module_& module) {
   const auto none = nb::arg().none();
-  module.def("load_layer", load, none, none, none, none, none, none, none, none, none, none, none,
+  module.def("load_layer", load, nb::arg(), none, none, none, none, none, none, none, none, none, none,
              nb::rv_policy::take_ownership);
+  module.def("unpack_layer", unpack, nb::rv_policy::take_ownership);
 }
 
 }  // namespace headwise::python

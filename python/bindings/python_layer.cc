@@ -54,6 +54,10 @@ class PythonLayerOf final : public PythonLayer {
     const nb::gil_scoped_release release;
     save_layer(path, any_);
   }
+  nb::bytes pack() override {
+    const std::string bytes = pack_layer(any_);
+    return nb::bytes(bytes.data(), bytes.size());
+  }
 
   PythonLayer* fuse() const override {
     return make_python_layer(AnyLayer<T>(as<MultiHeadAttentionWrapper<T>>("fuse").fuse()));
@@ -87,7 +91,6 @@ class PythonLayerOf final : public PythonLayer {
   Activations<T> activations_;
   HeldOptions held_;
   double forward_operations_ = 0;
-  std::uint64_t training_forwards_ = 0;
   bool awaits_backward_ = false;
   bool in_use_ = false;
 };
@@ -159,7 +162,7 @@ void PythonLayerOf<T>::run_forward(const ArrayArgument& x, const ArrayArgument& 
     forward_options.rule.bias = used.bias.view<const T, 4>();
     forward_options.visibility = used.visibility.visibility();
     forward_options.dropout.training = training;
-    forward_options.dropout.call = training_forwards_;
+    forward_options.dropout.call = training_forwards;
     run_interruptible(operations(shape), [&](const Execution& execution) {
       layer().forward_into(x.view<const T, 3>(), keys_values.view<const T, 3>(), forward_options, out_view, saved,
                            extras, execution);
@@ -171,7 +174,7 @@ void PythonLayerOf<T>::run_forward(const ArrayArgument& x, const ArrayArgument& 
   held_ = std::move(options);
   forward_operations_ = operations(shape);
   run(held_, &activations_);
-  ++training_forwards_;
+  ++training_forwards;
   awaits_backward_ = true;
 }
 

@@ -46,6 +46,8 @@ class PythonLayer {
   virtual void zero_grad() = 0;
   virtual void load(const nb::dict& tensors) = 0;
   virtual void save(const std::string& path) = 0;
+  // The bytes of the file that save writes.
+  virtual nb::bytes pack() = 0;
 
   // Conversions; ArgumentError from a layer that has none. The caller owns the result.
   virtual PythonLayer* fuse() const = 0;
@@ -54,6 +56,7 @@ class PythonLayer {
 
   bool training = true;
   bool frozen = false;
+  std::uint64_t training_forwards = 0;  // so far: which dropout mask the next one draws
 };
 
 // The caller owns the result.

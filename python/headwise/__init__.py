@@ -7,12 +7,12 @@ for decoding. The layers take x
 """
 
 from ._attention import AttentionGradients, AttentionResult, attention, attention_backward
+from ._attention_layer import LayerResult
 from ._headwise import __version__
 from ._kv_cache import KvCache
 from ._later import attention_varlen, view
 from ._layers import (
     CausalSelfAttention,
-    LayerResult,
     MultiHeadAttention,
     MultiHeadAttentionLayer,
     MultiHeadAttentionWrapper,

@@ -12,6 +12,8 @@ from . import _headwise
 def main(arguments=None):
     """Runs the command with these arguments, those of the process unless given. Returns the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] in (["help"], ["--help"], ["-h"]) and arguments[1:2] == ["attend"]:
+        arguments = ["attend", "--help"]
     try:
         if arguments[:1] == ["attend"]:
             from ._attend import HELP, AttendError, asks_for_help, with_token_ids

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from . import _headwise
 from ._attention import AttentionResult
-from ._layers import _dtype_name
+from ._attention_layer import _check_version, _dtype_name
 
 
 class KvCache:
@@ -95,6 +95,21 @@ class KvCache:
             out,
         )
         return AttentionResult(*result) if type(result) is tuple else result
+
+    def __getstate__(self):
+        """For copy and pickle: the sizes, and the keys and values of the tokens so far."""
+        sizes = {name: getattr(self, name) for name in ("batch", "kv_heads", "capacity", "head_dim", "v_head_dim")}
+        others = {name: value for name, value in self.__dict__.items() if name != "_cache"}
+        keys, values = self._cache.tokens()
+        state = {"version": 1, "dtype": self.dtype, "sizes": sizes, "lengths": self.lengths}
+        return {**state, "keys": keys, "values": values, "attributes": others}
+
+    def __setstate__(self, state):
+        _check_version(type(self).__name__, state)
+        KvCache.__init__(self, **state["sizes"], dtype=state["dtype"])
+        if state["lengths"].any():
+            self._cache.append(state["keys"], state["values"], state["lengths"])
+        self.__dict__.update(state["attributes"])
 
     def truncate(self, length):
         """Forgets the tokens from `length` on, of every batch entry; an integer in 0..capacity."""

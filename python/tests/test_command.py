@@ -45,6 +45,8 @@ def test_version_and_help():
     code, out, err = command("attend", "--help")
     assert (code, err) == (0, "")
     assert out.startswith('Examples:\n  headwise attend "')
+    assert command("help", "attend") == command("-h", "attend") == (0, out, "")
+    assert command("help", "run") == command("run", "--help")
 
 
 def test_the_installed_entry_point_is_this_main():

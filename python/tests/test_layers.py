@@ -298,8 +298,8 @@ def test_a_saved_layer_loads_as_itself(name, tmp_path):
 
 def test_load_widens_to_float64_when_asked(tmp_path):
     layer = MAKERS["MultiHeadAttention"]()
-    layer.save(str(tmp_path / "a"))
-    wide = headwise.load(tmp_path / "a", dtype=np.float64)
+    layer.save(str(tmp_path / "a.safetensors"))
+    wide = headwise.load(tmp_path / "a.safetensors", dtype=np.float64)
     assert wide.dtype == "float64"
     np.testing.assert_array_equal(wide.parameters()["W_key.weight"], layer.parameters()["W_key.weight"].astype("f8"))
 

@@ -209,6 +209,27 @@ CALLS = [
         TypeError,
         "MultiHeadAttention.save: path must be a str or a path, got int",
     ),
+    (
+        lambda: layer().save("x.npy"),
+        ValueError,
+        "MultiHeadAttention.save: path must end in .safetensors, got 'x.npy'",
+    ),
+    (
+        lambda: layer().save(""),
+        ValueError,
+        "MultiHeadAttention.save: path must end in .safetensors, got ''",
+    ),
+    (
+        lambda: layer().save("absent/x.safetensors"),
+        FileNotFoundError,
+        "[Errno 2] cannot be created: No such file or directory: 'absent/x.safetensors'",
+    ),
+    (
+        lambda: layer().save("a\0.safetensors"),
+        ValueError,
+        "MultiHeadAttention.save: path must not hold a null byte, got 'a\\x00.safetensors'",
+    ),
+    (lambda: headwise.load("a\0b"), ValueError, "load: path must not hold a null byte, got 'a\\x00b'"),
     (lambda: headwise.load(None), TypeError, "load: path must be a str or a path, got NoneType"),
     (
         lambda: headwise.load("x", 2, kind="Attention"),
@@ -216,7 +237,7 @@ CALLS = [
         "load: kind must be one of MultiHeadAttention, CausalSelfAttention, MultiHeadAttentionWrapper, "
         "MultiHeadAttentionLayer, got 'Attention'",
     ),
-    (lambda: headwise.load("absent.safetensors"), FileNotFoundError, "absent.safetensors: no such file"),
+    (lambda: headwise.load("absent.safetensors"), FileNotFoundError, "[Errno 2] no such file: 'absent.safetensors'"),
 ]
 
 

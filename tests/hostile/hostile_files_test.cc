@@ -197,9 +197,8 @@ TEST_F(HostileFiles, EveryPrefixOfAGoodFileIsRefused) {
 }
 
 TEST(HostileTables, HoldMoreThan120FilesThatAllDiffer) {
-  const std::vector<Lie> all =
-      all_of({safetensors_lies(), npy_lies(), npz_lies(), layer_lies(), config_lies(), trace_lies(), index_lies(),
-              comparison_lies()});
+  const std::vector<Lie> all = all_of({safetensors_lies(), npy_lies(), npz_lies(), layer_lies(), config_lies(),
+                                       trace_lies(), index_lies(), comparison_lies()});
   std::set<std::string> files;
   for (const Lie& lie : all) files.insert(lie.file);
   EXPECT_GE(files.size(), 240U);

@@ -150,7 +150,7 @@ TEST_F(SpecialFiles, ANameThatIsTooLongOrLeadsThroughAFile) {
   const std::string through = x_ + "/y.npy", deep = folder_.file(std::string(300, 'n') + ".npy");
   EXPECT_EQ(outcome({"run", layer_, through}), "2||headwise run: " + through + ": cannot be opened: Not a directory\n");
   EXPECT_EQ(outcome({"run", layer_, deep}), "2||headwise run: " + deep + ": cannot be opened: File name too long\n");
-  EXPECT_EQ(outcome({"run", "", x_}), "2||headwise run: : no such file\n");
+  EXPECT_EQ(outcome({"run", "", x_}), "2||headwise run: LAYER must not be empty\nTry 'headwise run --help'.\n");
 }
 
 TEST_F(SpecialFiles, ATerabyteOfNothingCostsNoMemory) {
