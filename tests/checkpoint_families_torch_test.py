@@ -25,8 +25,12 @@ from transformers import (
     LlamaForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    Olmo2Config,
+    Olmo2ForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
     RobertaConfig,
     RobertaModel,
     ViTConfig,
@@ -48,6 +52,7 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8,
 }
+YARN = {"rope_type": "yarn", "factor": 4.0, "beta_fast": 4.0, "original_max_position_embeddings": 8}
 DISTIL = {"vocab_size": 30, "max_position_embeddings": 16, "dim": 16, "hidden_dim": 32, "n_layers": 2, "n_heads": 4}
 GPT2 = {"vocab_size": 30, "n_positions": 16, "n_embd": 16, "n_layer": 2, "n_head": 4, "bos_token_id": 0}
 
@@ -112,6 +117,23 @@ MODELS = {
         lambda: Qwen2ForCausalLM(
             Qwen2Config(use_sliding_window=True, sliding_window=3, max_window_layers=1, **GROUPED)
         ),
+        "model.layers.1.self_attn.q_proj",
+        ".o_proj",
+    ),
+    "llama-yarn": (
+        lambda: LlamaForCausalLM(
+            LlamaConfig(head_dim=16, rope_theta=100.0, rope_scaling=YARN, **{**GROUPED, "max_position_embeddings": 32})
+        ),
+        "model.layers.1.self_attn.q_proj",
+        ".o_proj",
+    ),
+    "qwen3": (
+        lambda: Qwen3ForCausalLM(Qwen3Config(head_dim=6, rms_norm_eps=1e-3, **GROUPED)),
+        "model.layers.1.self_attn.q_proj",
+        ".o_proj",
+    ),
+    "olmo2": (
+        lambda: Olmo2ForCausalLM(Olmo2Config(rms_norm_eps=1e-3, **GROUPED)),
         "model.layers.1.self_attn.q_proj",
         ".o_proj",
     ),

@@ -48,6 +48,7 @@ AttentionFacts AttentionSource::facts(const AttentionReading& reading, const Lay
   if (!layer.dropout) layer.dropout = stored.dropout;
   if (!layer.context_length) layer.context_length = stored.context_length;
   if (!layer.seed) layer.seed = stored.seed;
+  complete_fact(who_, "query_key_norm", layer.query_key_norm, stored.query_key_norm, set_.path());
   complete_fact(who_, "rotary", layer.rotary, stored.rotary, set_.path());
   complete_fact(who_, "window_left", layer.window_left, stored.window_left, set_.path());
   if (config_) complete_from_config(facts, reading);
@@ -89,6 +90,10 @@ void AttentionSource::complete_from_config(AttentionFacts& facts, const Attentio
     }
   }
   if (is_decoder()) complete_fact(who_, "causal", facts.layer.causal, std::optional(true), path);
+  if (reading.rule->query_key_norm == Presence::kAlways) {
+    const QueryKeyNorm norm{reading.rule->whole_norm, config.number("rms_norm_eps")};
+    complete_fact(who_, "query_key_norm", facts.layer.query_key_norm, std::optional(norm), path);
+  }
   if (reading.rule->rotary) {
     complete_fact(who_, "rotary", facts.layer.rotary, std::optional(rotary_of(config)), path);
     complete_fact(who_, "window_left", facts.layer.window_left, window_of(config, reading.number), path);

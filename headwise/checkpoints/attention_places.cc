@@ -32,7 +32,7 @@ bool is_complete(const SafetensorsSet& set, std::string_view prefix, const Atten
   const auto has = [&](std::string_view name) { return set.contains(std::string(prefix) + numbered(name, 0)); };
   if (!has(rule.names.query)) return false;
   if (!rule.names.key.empty() && !(has(rule.names.key) && has(rule.names.value))) return false;
-  if (!rule.names.query_norm.empty() && !has(rule.names.query_norm)) return false;
+  if (rule.query_key_norm == Presence::kAlways && !has(rule.names.query_norm)) return false;
   if (rule.names.out.empty() || rule.out_proj == Presence::kMaybe) return true;
   return has(rule.names.out) == (rule.out_proj == Presence::kAlways);
 }

@@ -30,7 +30,7 @@ std::vector<AttentionPlace> find_attention(const SafetensorsSet& set);
 struct AttentionShapes {
   Index d_in = 0, d_out = 0;  // d_out: width of the layer's output
   Index query_rows = 0, key_rows = 0;
-  bool qkv_bias = false, out_proj = false, out_bias = false;
+  bool qkv_bias = false, out_proj = false, out_bias = false, query_key_norm = false;
   Index named_heads = 0;  // where the names count them
   Index parameters = 0;
 };

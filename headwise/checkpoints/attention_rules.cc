@@ -23,7 +23,9 @@ constexpr AttentionNames kBookNames{.query = "W_query.weight",
                                     .key_bias = "W_key.bias",
                                     .value_bias = "W_value.bias",
                                     .out = "out_proj.weight",
-                                    .out_bias = "out_proj.bias"};
+                                    .out_bias = "out_proj.bias",
+                                    .query_norm = "q_norm.weight",
+                                    .key_norm = "k_norm.weight"};
 constexpr AttentionNames kBookParameters{.query = "W_query",
                                          .key = "W_key",
                                          .value = "W_value",
@@ -125,6 +127,7 @@ constexpr Words kAlbertTypes{"albert"};
 constexpr Words kVitTypes{"vit", "dinov2", "deit"};
 constexpr Words kLlamaTypes{"llama", "mistral", "qwen2"};
 constexpr Words kQwen3Types{"qwen3"};
+constexpr Words kOlmo2Types{"olmo2"};
 
 // Masks that a class once stored beside its weights have names of their own (stored_mask_names); this one does not.
 constexpr Words kMaskNamedBias{"bias"};
@@ -134,7 +137,11 @@ constexpr Words kAlbertLayerNorm{"LayerNorm.weight", "LayerNorm.bias"};
 constexpr Words kRotaryTables{"rotary_emb.inv_freq"};
 
 constexpr AttentionRule kRules[] = {
-    {.family = "book", .layout = kSeparate, .names = kBookNames, .out_proj = Presence::kMaybe},
+    {.family = "book",
+     .layout = kSeparate,
+     .names = kBookNames,
+     .out_proj = Presence::kMaybe,
+     .query_key_norm = Presence::kMaybe},
     {.family = "book_v1",
      .layout = kSeparateInOut,
      .names = kBookParameters,
@@ -186,10 +193,23 @@ constexpr AttentionRule kRules[] = {
      .names = kQwen3Names,
      .model_types = kQwen3Types,
      .causal = true,
-     .rotary = true},
+     .rotary = true,
+     .query_key_norm = Presence::kAlways},
+    {.family = "olmo2",
+     .layout = kSeparate,
+     .names = kQwen3Names,
+     .model_types = kOlmo2Types,
+     .causal = true,
+     .rotary = true,
+     .query_key_norm = Presence::kAlways,
+     .whole_norm = true},
     {.family = "vit", .layout = kSeparate, .names = kVitNames, .model_types = kVitTypes, .causal = false},
     {.family = "vit", .layout = kSeparate, .names = kProjNames, .model_types = kVitTypes, .causal = false},
-    {.family = "separate", .layout = kSeparate, .names = kProjNames, .out_proj = Presence::kMaybe},
+    {.family = "separate",
+     .layout = kSeparate,
+     .names = kQwen3Names,
+     .out_proj = Presence::kMaybe,
+     .query_key_norm = Presence::kMaybe},
     {.family = "separate", .layout = kSeparate, .names = kProjNamesWithOutProj},
 };
 

@@ -23,7 +23,7 @@ class ShapeReader {
     if (rule_.layout == WeightLayout::kPerHead) shapes_.named_heads = count_heads();
     read_inputs();
     read_output();
-    if (!rule_.names.query_norm.empty()) read_norms();
+    read_norms();
     refuse_strangers();
     return shapes_;
   }
@@ -134,11 +134,23 @@ class ShapeReader {
     if (shapes_.out_bias) check(names.out_bias, {shapes_.d_out});
   }
 
-  // One weight for each number of a head.
+  // One weight for each number of a head, or of all heads.
   void read_norms() {
-    const std::vector<Index>& shape = take(rule_.names.query_norm);
-    if (shape.size() != 1) fail(rule_.names.query_norm, "must be (head_dim,)", shape);
-    check(rule_.names.key_norm, shape);
+    const AttentionNames& names = rule_.names;
+    if (rule_.query_key_norm == Presence::kNever) return;
+    if (rule_.query_key_norm == Presence::kMaybe && !set_.contains(full(names.query_norm))) return;
+    shapes_.query_key_norm = true;
+    if (rule_.whole_norm) {
+      check(names.query_norm, {shapes_.query_rows});
+      check(names.key_norm, {shapes_.key_rows});
+      return;
+    }
+    const std::vector<Index>& shape = take(names.query_norm);
+    if (shape.size() != 1) fail(names.query_norm, "must be (head_dim,)", shape);
+    if (rule_.query_key_norm == Presence::kAlways) return check(names.key_norm, shape);
+    // Whether it is over each head or over all, the metadata says.
+    const std::vector<Index>& keys = take(names.key_norm);
+    if (keys.size() != 1) fail(names.key_norm, "must be (head_dim,)", keys);
   }
 
   Index count_heads() const {

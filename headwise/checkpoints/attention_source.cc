@@ -197,20 +197,9 @@ std::vector<AttentionReading> AttentionSource::fitting(const AttentionPlace& pla
   return readings;
 }
 
-void AttentionSource::check_served(const AttentionReading& reading) const {
-  if (reading.rule->names.query_norm.empty()) return;
-  throw FileError(set_.path(),
-                  fmt::format("attention of family {} normalizes queries and keys by {} and {}; this "
-                              "version of headwise does not",
-                              reading.family, reading.rule->names.query_norm, reading.rule->names.key_norm));
-}
-
 AttentionReading AttentionSource::reading(const AttentionPlace& place, const AttentionChoice& choice) const {
   std::vector<AttentionReading> left = readings(place, choice);
-  if (left.size() == 1) {
-    check_served(left.front());
-    return std::move(left.front());
-  }
+  if (left.size() == 1) return std::move(left.front());
   std::vector<const AttentionRule*> rules;
   rules.reserve(left.size());
   for (const AttentionReading& reading : left) rules.push_back(reading.rule);

@@ -48,11 +48,8 @@ class AttentionSource {
   std::vector<AttentionReading> readings(const AttentionPlace& place, const AttentionChoice& choice) const;
   // The families whose names and shapes fit, whatever config.json and the metadata say.
   std::vector<AttentionReading> fitting(const AttentionPlace& place) const;
-  // The one that is left, served. Throws also ArgumentError that lists the candidates when there are several.
+  // The one that is left. Throws also ArgumentError that lists the candidates when there are several.
   AttentionReading reading(const AttentionPlace& place, const AttentionChoice& choice) const;
-
-  // Throws FileError for a family whose attention headwise does not compute.
-  void check_served(const AttentionReading& reading) const;
 
   // Given facts, then stored ones, then those of config.json and of the rule; two that differ are an ArgumentError, and
   // FileError is thrown for what config.json says and the tensors contradict.

@@ -97,7 +97,7 @@ AttentionState::AttentionState(const SafetensorsSet& set, const AttentionPlace& 
   }
   if (shapes.out_proj) out_ = columns ? blocks_.turned(read(names.out)) : read(names.out);
   if (shapes.out_bias) out_bias_ = read(names.out_bias);
-  if (!names.query_norm.empty()) {
+  if (shapes.query_key_norm) {
     query_norm_ = read(names.query_norm);
     key_norm_ = read(names.key_norm);
   }

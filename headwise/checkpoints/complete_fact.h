@@ -17,6 +17,7 @@ namespace headwise {
 inline std::string fact_text(LayerKind kind) { return std::string(layer_kind_name(kind)); }
 inline std::string fact_text(Index count) { return std::to_string(count); }
 inline std::string fact_text(const RotaryRule& rule) { return "(" + rotary_text(rule) + ")"; }
+inline std::string fact_text(const QueryKeyNorm& norm) { return "(" + query_key_norm_text(norm) + ")"; }
 inline std::string fact_text(bool flag) { return flag ? "true" : "false"; }
 
 // Throws ArgumentError "load: num_heads=3 was given, but layer.safetensors says 2".

@@ -33,6 +33,7 @@ void check_holds(const ConvertTarget& target, const AttentionReading& reading, c
                                      shapes.query_rows));
   }
   if (!target.positional && facts.layer.rotary) refuse(target, "has no rotary positions; the layer has");
+  if (!target.positional && shapes.query_key_norm) refuse(target, "has no norms of queries and keys; the layer has");
   if (!target.positional && facts.layer.window_left) refuse(target, "has no window; the layer has one");
   if (rule.out_proj == Presence::kNever && shapes.out_proj)
     refuse(target, "has no output projection; the layer has one");
@@ -49,6 +50,7 @@ void check_holds(const ConvertTarget& target, const AttentionReading& reading, c
       throw ArgumentError(fmt::format("{}: {} is needed for {}, and no file says it", kWho, fact, target.family));
   };
   need(reading.rule->rotary && !facts.layer.rotary, "rotary");
+  need(shapes.query_key_norm && !facts.layer.query_key_norm, "query_key_norm");
   need(rule.layout == WeightLayout::kPerHead && !facts.layer.num_heads, "num_heads");
   // Unsaid it would become what the family always is.
   need(rule.causal.has_value() && !facts.layer.causal, "causal");

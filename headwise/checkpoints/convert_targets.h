@@ -23,7 +23,7 @@ struct ConvertTarget {
   bool grouped = false;      // fewer heads of keys and values than of queries
   bool square = false;       // d_in, d_out and heads * head_dim are one width
   bool causal_only = false;  // the class masks, always
-  bool positional = false;   // rotary positions and a window: of files that say them in headwise's metadata
+  bool positional = false;   // rotary positions, norms and a window: of files that say them in headwise's metadata
 };
 
 std::span<const ConvertTarget> convert_targets();

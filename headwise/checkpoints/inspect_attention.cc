@@ -99,7 +99,6 @@ AttentionSummary summarize(const AttentionSource& source, const AttentionPlace& 
   if (!summary.problem.empty() || readings.size() != 1) return summary;
   try {
     add_facts(source, readings.front(), summary);
-    source.check_served(readings.front());
   } catch (const ContradictionError& error) {
     summary.problem = error.what();
     summary.contradiction = true;

@@ -64,6 +64,11 @@ void add_rotary(const RotaryRule& rule, std::map<std::string, std::string>& meta
   metadata["rotary_low_freq_factor"] = fmt::format("{}", rule.low_freq_factor);
   metadata["rotary_high_freq_factor"] = fmt::format("{}", rule.high_freq_factor);
   metadata["rotary_original_context"] = std::to_string(rule.original_context);
+  if (rule.scaling != RotaryScaling::kYarn) return;
+  metadata["rotary_beta_fast"] = fmt::format("{}", rule.beta_fast);
+  metadata["rotary_beta_slow"] = fmt::format("{}", rule.beta_slow);
+  metadata["rotary_attention_factor"] = fmt::format("{}", rule.attention_factor);
+  metadata["rotary_rounded"] = rule.rounded ? "true" : "false";
 }
 
 template <class Value>
@@ -92,7 +97,8 @@ void read_number(const MetadataReader& reader, const std::string& key, const cha
 std::optional<RotaryRule> read_rotary(const MetadataReader& reader) {
   if (reader.find("rotary") == nullptr) return std::nullopt;
   constexpr RotaryStyle kStyles[] = {RotaryStyle::kHalfSplit, RotaryStyle::kInterleaved};
-  constexpr RotaryScaling kScalings[] = {RotaryScaling::kNone, RotaryScaling::kLinear, RotaryScaling::kLlama3};
+  constexpr RotaryScaling kScalings[] = {RotaryScaling::kNone, RotaryScaling::kLinear, RotaryScaling::kLlama3,
+                                          RotaryScaling::kYarn};
   RotaryRule rule;
   read_name<RotaryStyle>(reader, "rotary", kStyles, rotary_style_name, rule.style);
   read_name<RotaryScaling>(reader, "rotary_scaling", kScalings, rotary_scaling_name, rule.scaling);
@@ -102,7 +108,23 @@ std::optional<RotaryRule> read_rotary(const MetadataReader& reader) {
   read_number(reader, "rotary_low_freq_factor", "a number", rule.low_freq_factor);
   read_number(reader, "rotary_high_freq_factor", "a number", rule.high_freq_factor);
   read_number(reader, "rotary_original_context", "a whole number", rule.original_context);
+  read_number(reader, "rotary_beta_fast", "a number", rule.beta_fast);
+  read_number(reader, "rotary_beta_slow", "a number", rule.beta_slow);
+  read_number(reader, "rotary_attention_factor", "a number", rule.attention_factor);
+  std::optional<bool> rounded;
+  reader.read("rotary_rounded", rounded);
+  if (rounded) rule.rounded = *rounded;
   return rule;
+}
+
+std::optional<QueryKeyNorm> read_query_key_norm(const MetadataReader& reader) {
+  const std::string* name = reader.find("query_key_norm");
+  if (name == nullptr) return std::nullopt;
+  QueryKeyNorm norm;
+  norm.whole = *name == "whole";
+  if (*name != query_key_norm_name(norm)) reader.fail("query_key_norm", "per_head or whole");
+  read_number(reader, "query_key_norm_eps", "a number", norm.eps);
+  return norm;
 }
 
 }  // namespace
@@ -139,6 +161,10 @@ std::map<std::string, std::string> to_metadata(const LayerFacts& facts) {
   if (facts.context_length) metadata["context_length"] = std::to_string(*facts.context_length);
   if (facts.seed) metadata["seed"] = std::to_string(*facts.seed);
   if (facts.window_left) metadata["window_left"] = std::to_string(*facts.window_left);
+  if (facts.query_key_norm) {
+    metadata["query_key_norm"] = query_key_norm_name(*facts.query_key_norm);
+    metadata["query_key_norm_eps"] = fmt::format("{}", facts.query_key_norm->eps);
+  }
   if (facts.rotary) add_rotary(*facts.rotary, metadata);
   return metadata;
 }
@@ -167,6 +193,7 @@ LayerFacts facts_from_metadata(std::string_view path, const std::map<std::string
   reader.read("context_length", "a whole number", facts.context_length);
   reader.read("seed", "a whole number", facts.seed);
   reader.read("window_left", "a whole number", facts.window_left);
+  facts.query_key_norm = read_query_key_norm(reader);
   facts.rotary = read_rotary(reader);
   return facts;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "headwise/layers/query_key_norm.h"
 #include "headwise/layers/rotary_rule.h"
 #include "headwise/tensor/tensor_view.h"
 
@@ -34,8 +35,10 @@ struct LayerFacts {
   std::optional<double> dropout{};
   std::optional<Index> context_length{};
   std::optional<std::uint64_t> seed{};  // of the dropout masks
-  std::optional<RotaryRule> rotary{};   // of MultiHeadAttention alone, as the window is
-  std::optional<Index> window_left{};   // as in AttentionConfig
+  // The last three: of MultiHeadAttention alone, as in AttentionConfig.
+  std::optional<QueryKeyNorm> query_key_norm{};
+  std::optional<RotaryRule> rotary{};
+  std::optional<Index> window_left{};
 };
 
 // The metadata of a safetensors file, and back. Throws FileError for a value that is no such fact; `path` is for it.

@@ -47,6 +47,7 @@ LayerFacts complete_facts(const std::string& path, LayerFacts facts, const Layer
   if (!facts.dropout) fail_missing_fact("load", "dropout", path);
   if (!facts.context_length) facts.context_length = stored.context_length;
   if (!facts.seed) facts.seed = stored.seed;
+  complete_fact("load", "query_key_norm", facts.query_key_norm, stored.query_key_norm, path);
   complete_fact("load", "rotary", facts.rotary, stored.rotary, path);
   complete_fact("load", "window_left", facts.window_left, stored.window_left, path);
   return facts;
@@ -65,6 +66,7 @@ std::map<std::string, std::string> describe(AnyLayer<T>& layer, std::vector<Name
         facts.dropout = config.dropout;
         facts.context_length = config.context_length;
         facts.seed = any.seed();
+        facts.query_key_norm = config.query_key_norm;
         facts.rotary = config.rotary;
         facts.window_left = config.window_left;
         return any.state();

@@ -66,6 +66,7 @@ LayerFacts complete_facts(const AttentionSource& source, const AttentionReading&
   if (!facts.num_heads) fail_missing_fact(kWho, "num_heads", path);
   if (!facts.causal) fail_missing_fact(kWho, "causal", path);
   if (reading.rule->rotary && !facts.rotary) fail_missing_fact(kWho, "rotary", path);
+  if (reading.shapes.query_key_norm && !facts.query_key_norm) fail_missing_fact(kWho, "query_key_norm", path);
   if (!facts.dropout) facts.dropout = 0;
   return facts;
 }

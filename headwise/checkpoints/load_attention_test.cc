@@ -119,8 +119,8 @@ TEST_F(LoadAttention, NamesOfSeveralFamiliesAreNeverGuessed) {
   EXPECT_EQ(
       refusal({.family = "zz"}),
       "load: unknown family 'zz'; known: albert, bert, book, book_einsum, book_v1, camembert, deit, dinov2, "
-      "distilbert, electra, gpt2, llama, mistral, nanogpt, qkv, qwen2, qwen3, roberta, seed, separate, timm, torch, "
-      "torch_unpacked, vit, wrapper, xlm-roberta");
+      "distilbert, electra, gpt2, llama, mistral, nanogpt, olmo2, qkv, qwen2, qwen3, roberta, seed, separate, timm, "
+      "torch, torch_unpacked, vit, wrapper, xlm-roberta");
   EXPECT_EQ(refusal({.layout = "rows"}),
             "load: layout must be one of separate, separate_in_out, per_head, qkv_rows, qkv_columns, got 'rows'");
   EXPECT_EQ(
@@ -129,14 +129,21 @@ TEST_F(LoadAttention, NamesOfSeveralFamiliesAreNeverGuessed) {
       "of: llama, vit, separate (layout separate)");
 }
 
-TEST_F(LoadAttention, AFamilyThatNormalizesQueriesAndKeysIsRefused) {
+TEST_F(LoadAttention, NormsOfQueriesAndKeysAreReadWithTheirEpsilon) {
   std::vector<ShapeOf> shapes = proj_layer("model.layers.0.self_attn.", 4, 2);
   shapes.push_back({"model.layers.0.self_attn.q_norm.weight", {2}});
   shapes.push_back({"model.layers.0.self_attn.k_norm.weight", {2}});
-  write(shapes, R"({"model_type": "qwen3", "num_attention_heads": 2, "num_key_value_heads": 1})");
+  const std::string config = R"({"model_type": "qwen3", "num_attention_heads": 2, "num_key_value_heads": 1)";
+  write(shapes, config + "}");
+  EXPECT_EQ(refusal(), "config.json: has no \"rms_norm_eps\"");
+  write(shapes, config + R"(, "rms_norm_eps": 1e-5})");
+  const auto layer = std::get<MultiHeadAttention<float>>(load_attention<float>(folder_.path(), {}, {}));
+  EXPECT_EQ(layer.config().query_key_norm, (QueryKeyNorm{false, 1e-5}));
+  shapes.back().shape = {3};
+  write(shapes, config + R"(, "rms_norm_eps": 1e-5})");
   EXPECT_EQ(refusal(),
-            "model.safetensors: attention of family qwen3 normalizes queries and keys by q_norm.weight and "
-            "k_norm.weight; this version of headwise does not");
+            "model.safetensors: tensor 'model.layers.0.self_attn.k_norm.weight' must be (2,) in a layer of family qwen3, "
+            "got (3,)");
 }
 
 TEST_F(LoadAttention, AModelTypeThatNoRuleKnowsIsRefusedUnlessTheFamilyIsGiven) {
@@ -145,7 +152,7 @@ TEST_F(LoadAttention, AModelTypeThatNoRuleKnowsIsRefusedUnlessTheFamilyIsGiven) 
       refusal(),
       "config.json: \"model_type\" is 'gptj', and the names of layer 'h.0.attn' are not those of its family; "
       "headwise reads the attention of: gpt2, bert, roberta, xlm-roberta, camembert, electra, distilbert, albert, "
-      "llama, mistral, qwen2, qwen3, vit, dinov2, deit; or give family=");
+      "llama, mistral, qwen2, qwen3, olmo2, vit, dinov2, deit; or give family=");
   EXPECT_EQ(refusal({.family = "separate"}, {.causal = true}), "nothing thrown");
 }
 

@@ -19,6 +19,7 @@ MultiHeadAttentionOptions options_of(const LayerFacts& facts, const LayerLayout&
   options.out_proj = layout.out_proj;
   options.out_bias = layout.out_bias;
   options.seed = facts.seed;
+  options.query_key_norm = facts.query_key_norm;
   options.rotary = facts.rotary;
   options.window_left = facts.window_left;
   return options;
@@ -34,9 +35,13 @@ AnyLayer<T> make_layer(const LayerFacts& facts, const LayerLayout& layout, const
     throw FileError(path, fmt::format("the {} rows of the queries do not make {} heads", layout.query_rows, heads));
   }
   const Index head_dim = layout.query_rows / heads;
-  if ((facts.rotary || facts.window_left) && *facts.kind != LayerKind::kMultiHeadAttention) {
-    throw FileError(path, fmt::format("{} has no {}; MultiHeadAttention has", layer_kind_name(*facts.kind),
-                                      facts.rotary ? "rotary positions" : "window"));
+  const char* beyond = facts.rotary           ? "rotary positions"
+                       : facts.window_left    ? "window"
+                       : facts.query_key_norm ? "norms of queries and keys"
+                                              : nullptr;
+  if (beyond != nullptr && *facts.kind != LayerKind::kMultiHeadAttention) {
+    throw FileError(
+        path, fmt::format("{} has no {}; MultiHeadAttention has", layer_kind_name(*facts.kind), beyond));
   }
   switch (*facts.kind) {
     case LayerKind::kCausalSelfAttention:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "headwise/io/file_error.h"
+#include "headwise/kernels/rotary.h"
 #include "headwise/tensor/errors.h"
 
 namespace headwise {
@@ -16,17 +17,42 @@ ConfigFile part_of(const ConfigFile& config, const char* key) {
   return {config.path() + ": \"" + key + "\"", config.find(key)->dump()};
 }
 
-void read_scaling(const ConfigFile& scaling, RotaryRule& rule) {
+// The published factor by which longer contexts sharpen attention.
+double yarn_sharpening(double factor, double strength) {
+  return factor <= 1 ? 1.0 : 0.1 * strength * natural_logarithm(factor) + 1.0;
+}
+
+void read_yarn(const ConfigFile& config, const ConfigFile& scaling, RotaryRule& rule) {
+  const auto number = [&](const char* key, double otherwise) {
+    return scaling.find(key) == nullptr ? otherwise : scaling.number(key);
+  };
+  rule.scaling = RotaryScaling::kYarn;
+  rule.original_context = scaling.find("original_max_position_embeddings") != nullptr
+                              ? scaling.size("original_max_position_embeddings")
+                              : config.size("max_position_embeddings");
+  rule.beta_fast = number("beta_fast", 32);
+  rule.beta_slow = number("beta_slow", 1);
+  if (scaling.find("truncate") != nullptr) rule.rounded = scaling.flag("truncate");
+  const double strength = number("mscale", 0), all = number("mscale_all_dim", 0);
+  const double usual = strength != 0 && all != 0
+                           ? yarn_sharpening(rule.factor, strength) / yarn_sharpening(rule.factor, all)
+                           : yarn_sharpening(rule.factor, 1);
+  rule.attention_factor = number("attention_factor", usual);
+}
+
+void read_scaling(const ConfigFile& config, const ConfigFile& scaling, RotaryRule& rule) {
   std::string type = "default";
   if (scaling.find("type") != nullptr) type = scaling.text("type");
   if (scaling.find("rope_type") != nullptr) type = scaling.text("rope_type");
   if (scaling.find("rope_theta") != nullptr) rule.base = scaling.number("rope_theta");
   scaling.require_if_given("partial_rotary_factor", 1.0);
   if (type == "default") return;
-  if (type != "linear" && type != "llama3") {
-    scaling.fail(fmt::format("\"rope_type\" is {}; headwise computes default, linear and llama3", quote_name(type)));
+  if (type != "linear" && type != "llama3" && type != "yarn") {
+    scaling.fail(
+        fmt::format("\"rope_type\" is {}; headwise computes default, linear, llama3 and yarn", quote_name(type)));
   }
   rule.factor = scaling.number("factor");
+  if (type == "yarn") return read_yarn(config, scaling, rule);
   rule.scaling = RotaryScaling::kLinear;
   if (type == "linear") return;
   rule.scaling = RotaryScaling::kLlama3;
@@ -54,10 +80,10 @@ std::optional<bool> listed_window(const ConfigFile& config, std::optional<Index>
 
 RotaryRule rotary_of(const ConfigFile& config) {
   RotaryRule rule;
-  config.require_if_given("partial_rotary_factor", 1.0);
+  config.require_if_given("partial_rotary_factor", 1.0);  // these families turn whole heads
   if (config.find("rope_theta") != nullptr) rule.base = config.number("rope_theta");
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (config.find(key) != nullptr) read_scaling(part_of(config, key), rule);
+    if (config.find(key) != nullptr) read_scaling(config, part_of(config, key), rule);
   }
   return rule;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What config.json of a Llama, Mistral or Qwen2 says about the rotary positions and the window of a layer. Not
+// What config.json of a Llama, Mistral, Qwen or OLMo 2 says about the rotary positions and the window of a layer. Not
 // installed.
 #ifndef HEADWISE_CHECKPOINTS_ROTARY_FACTS_H_
 #define HEADWISE_CHECKPOINTS_ROTARY_FACTS_H_

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "headwise/checkpoints/convert_attention.h"
@@ -47,16 +48,36 @@ TEST(RotaryFacts, AreReadInTheOlderAndTheNewerForm) {
 }
 
 TEST(RotaryFacts, NameWhatHeadwiseDoesNotCompute) {
-  EXPECT_EQ(rule_refusal(R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}})"),
-            "config.json: \"rope_scaling\": \"rope_type\" is 'yarn'; headwise computes default, linear and llama3");
-  EXPECT_EQ(
-      rule_refusal(R"({"rope_parameters": {"rope_type": "dynamic", "factor": 4.0}})"),
-      "config.json: \"rope_parameters\": \"rope_type\" is 'dynamic'; headwise computes default, linear and llama3");
+  EXPECT_EQ(rule_refusal(R"({"rope_parameters": {"rope_type": "dynamic", "factor": 4.0}})"),
+            "config.json: \"rope_parameters\": \"rope_type\" is 'dynamic'; headwise computes default, linear, llama3 "
+            "and yarn");
   EXPECT_EQ(rule_refusal(R"({"rope_scaling": {"rope_type": "linear"}})"),
             "config.json: \"rope_scaling\": has no \"factor\"");
   EXPECT_EQ(rule_refusal(R"({"rope_scaling": 3})"), "config.json: \"rope_scaling\": must be an object, got a number");
   EXPECT_EQ(rule_refusal(R"({"partial_rotary_factor": 0.5})"),
             "config.json: \"partial_rotary_factor\" is 0.5; headwise runs 1.0");
+}
+
+TEST(RotaryFacts, YarnTakesWhatTheConfigLeavesOutFromThePaper) {
+  const RotaryRule plain =
+      rule_in(R"({"max_position_embeddings": 64, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}})");
+  EXPECT_EQ(plain.scaling, RotaryScaling::kYarn);
+  EXPECT_EQ(plain.factor, 4);
+  EXPECT_EQ(plain.original_context, 64);
+  EXPECT_EQ(plain.beta_fast, 32);
+  EXPECT_EQ(plain.beta_slow, 1);
+  EXPECT_TRUE(plain.rounded);
+  EXPECT_NEAR(plain.attention_factor, 0.1 * std::log(4.0) + 1, 1e-15);
+  const RotaryRule given = rule_in(R"({"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 16,
+      "beta_slow": 2, "original_max_position_embeddings": 32, "truncate": false, "attention_factor": 0.5}})");
+  EXPECT_EQ(given.original_context, 32);
+  EXPECT_EQ(given.beta_fast, 16);
+  EXPECT_EQ(given.beta_slow, 2);
+  EXPECT_FALSE(given.rounded);
+  EXPECT_EQ(given.attention_factor, 0.5);
+  const RotaryRule scaled = rule_in(R"({"rope_parameters": {"rope_type": "yarn", "factor": 40.0, "mscale": 1.0,
+      "mscale_all_dim": 0.5, "original_max_position_embeddings": 32}})");
+  EXPECT_NEAR(scaled.attention_factor, (0.1 * std::log(40.0) + 1) / (0.05 * std::log(40.0) + 1), 1e-15);
 }
 
 TEST(RotaryFacts, WindowsAreThoseThatTheFamilyHas) {

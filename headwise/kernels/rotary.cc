@@ -24,12 +24,12 @@ double series(double first, double square, int from, int to) {
 
 // Sines, then cosines, of one position.
 template <class T>
-void fill_row(std::span<const double> frequencies, Index position, bool backwards, T* row) {
-  const auto count = static_cast<Index>(frequencies.size());
+void fill_row(const RotaryTurns& turns, Index position, T* row) {
+  const auto count = static_cast<Index>(turns.frequencies.size());
   for (Index pair = 0; pair < count; ++pair) {
-    const SineCosine turn = turn_of(static_cast<double>(position), frequencies[pair]);
-    row[pair] = static_cast<T>(backwards ? -turn.sine : turn.sine);
-    row[count + pair] = static_cast<T>(turn.cosine);
+    const SineCosine turn = turn_of(static_cast<double>(position), turns.frequencies[pair]);
+    row[pair] = static_cast<T>((turns.backwards ? -turn.sine : turn.sine) * turns.amplitude);
+    row[count + pair] = static_cast<T>(turn.cosine * turns.amplitude);
   }
 }
 
@@ -66,6 +66,8 @@ SineCosine turn_of(double position, double frequency) {
   }
 }
 
+double natural_logarithm(double x) { return canonical_log(x); }
+
 double falling_power(double base, double exponent) { return canonical_exp<double>(-(exponent * canonical_log(base))); }
 
 template <class T>
@@ -79,7 +81,7 @@ void turn_pairs(TensorView<T, 4> x, const RotaryTurns& turns, const Execution& e
     T* row = frame.take<T>(2 * count);
     for (Index t = task * kTokensATask; t < std::min(seq, (task + 1) * kTokensATask); ++t) {
       for (Index b = 0; b < batch; ++b) {
-        if (b == 0 || !common) fill_row(turns.frequencies, t + turns.offsets[common ? 0 : b], turns.backwards, row);
+        if (b == 0 || !common) fill_row(turns, t + turns.offsets[common ? 0 : b], row);
         for (Index h = 0; h < heads; ++h) {
           T* head = x.data() + b * x.stride(0) + t * x.stride(1) + h * x.stride(2);
           turn_head(head, step, pair_step, second, count, row, row + count);

@@ -21,11 +21,15 @@ SineCosine turn_of(double position, double frequency);
 // exp(-exponent * ln(base)), base > 1, exponent >= 0, to about 4e-15 relative, by IEEE operations alone.
 double falling_power(double base, double exponent);
 
+// ln(x), x > 0, by IEEE operations alone.
+double natural_logarithm(double x);
+
 struct RotaryTurns {
   std::span<const double> frequencies;  // radians per token, one a pair; 2 * count <= head_dim, what is beyond stays
   bool interleaved = false;             // pairs (2 i, 2 i + 1), or (i, i + count)
   bool backwards = false;               // the transpose, which takes gradients back
   std::span<const Index> offsets;       // token t stands at t + offset: one for all, or (batch,)
+  double amplitude = 1;                 // both sine and cosine are multiplied by it
 };
 
 // x: (batch, seq, heads, head_dim), any strides, turned in place: (a, b) -> (a c - b s, b c + a s), where c and s are

@@ -31,8 +31,8 @@ struct ForwardOptions {
 // Each view that is given is overwritten; none changes the bits of the output.
 template <class T>
 struct LayerOutputs {
-  TensorView<T, 4> queries;    // (batch, heads, seq_q, head_dim), turned where the layer is rotary
-  TensorView<T, 4> keys;       // (batch, kv_heads, seq_kv, head_dim), turned too
+  TensorView<T, 4> queries;    // (batch, heads, seq_q, head_dim), normalized and turned where the layer does so
+  TensorView<T, 4> keys;       // (batch, kv_heads, seq_kv, head_dim), likewise
   TensorView<T, 4> values;     // (batch, kv_heads, seq_kv, head_dim)
   TensorView<T, 4> context;    // (batch, heads, seq_q, head_dim), before the heads are merged
   TensorView<T, 3> logsumexp;  // (batch, heads, seq_q)
@@ -52,6 +52,9 @@ struct Activations {
   Tensor<T, 3> keys_values;  // (batch, seq_kv, d_in); empty in self-attention
   Tensor<T, 3> projected;    // (batch, seq_q, stacked rows), turned; with keys_values (batch, seq_q, heads * head_dim)
   Tensor<T, 3> projected_keys_values;  // (batch, seq_kv, 2 * kv_heads * head_dim); empty in self-attention
+  // With a norm of queries and keys, both before it: (batch, seq_q, heads * head_dim), (batch, seq_kv, kv_heads *
+  // head_dim); else empty.
+  Tensor<T, 3> queries_before_norm, keys_before_norm;
   Tensor<T, 3> context;                // (batch, seq_q, heads * head_dim), heads merged
   Tensor<T, 3> row_max, row_sum;       // (batch, heads, seq_q)
   bool complete = false;               // a forward into this object has come to its end

@@ -48,6 +48,7 @@ AttentionSizes check_config(const AttentionConfig& config) {
   if (config.window_left && *config.window_left < 0) {
     throw ArgumentError(fmt::format("{}: window_left must be at least 0, got {}", who, *config.window_left));
   }
+  if (config.query_key_norm) check_query_key_norm(who, *config.query_key_norm);
   if (config.rotary) check_rotary(who, *config.rotary, sizes.head_dim);
   return sizes;
 }

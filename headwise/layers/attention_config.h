@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "headwise/layers/linear.h"
+#include "headwise/layers/query_key_norm.h"
 #include "headwise/layers/rotary_rule.h"
 #include "headwise/tensor/tensor_view.h"
 
@@ -23,6 +24,7 @@ struct AttentionConfig {
   std::optional<Index> context_length{};  // no limit when not given
   double dropout = 0;
   bool causal = false;
+  std::optional<QueryKeyNorm> query_key_norm{};  // before positions are turned in
   std::optional<RotaryRule> rotary{};  // turns queries and keys; self-attention only
   std::optional<Index> window_left{};  // a query sees at most so many keys before its own; no limit when not given
   bool query_bias = false, key_bias = false, value_bias = false;
@@ -52,7 +54,8 @@ void check_width(std::string_view who, std::string_view name, Index value);
 
 // Throws ShapeError for counts that do not divide ("MultiHeadAttention: d_out=10 is not divisible by num_heads=3;
 // nearest valid num_heads: 2, 5"), ArgumentError for counts below 1, a head_dim that an absent output projection cannot
-// have, a dropout outside [0, 1), a window below 0, and what check_rotary refuses.
+// have, a dropout outside [0, 1), a window below 0, and what check_rotary and check_query_key_norm
+// refuse.
 AttentionSizes check_config(const AttentionConfig& config);
 
 }  // namespace headwise

@@ -47,6 +47,10 @@ AttentionLayer<T>::AttentionLayer(const AttentionConfig& config, ProjectionNames
       qkv_(config.d_in, sizes_.stacked_rows(), config.query_bias || config.key_bias || config.value_bias,
            config.gradients) {
   if (config.out_proj) out_proj_ = Linear<T>(sizes_.query_width(), config.d_out, config.out_bias, config.gradients);
+  if (!config.query_key_norm) return;
+  const QueryKeyNorm& norm = *config.query_key_norm;
+  query_norm_ = {norm.whole ? sizes_.query_width() : sizes_.head_dim, norm.eps, config.gradients};
+  key_norm_ = {norm.whole ? sizes_.kv_width() : sizes_.head_dim, norm.eps, config.gradients};
 }
 
 template <class T>
@@ -59,6 +63,8 @@ AttentionLayer<T>::AttentionLayer(const AttentionLayer& source, std::string who,
 template <class T>
 void AttentionLayer<T>::initialize(Initialization initialization, std::uint64_t seed) {
   seed_ = seed;
+  query_norm_.fill_ones();
+  key_norm_.fill_ones();
   TorchGenerator generator(seed);
   const RowRange all = qkv_.all_rows();
   const auto draw_out_proj = [&] {
@@ -100,6 +106,8 @@ std::vector<Parameter<T>> AttentionLayer<T>::parameters() {
     qkv_.append_parameters(part.name, part.rows, part.bias, result);
   }
   if (config_.out_proj) out_proj_.append_parameters(names_.out, out_proj_.all_rows(), config_.out_bias, result);
+  if (query_norm_) query_norm_.append_parameters(names_.query_norm, result);
+  if (key_norm_) key_norm_.append_parameters(names_.key_norm, result);
   return result;
 }
 
@@ -110,6 +118,9 @@ Index AttentionLayer<T>::parameter_count() const {
     count += part.rows.count * (config_.d_in + (part.bias ? 1 : 0));
   }
   if (config_.out_proj) count += config_.d_out * (sizes_.query_width() + (config_.out_bias ? 1 : 0));
+  if (config_.query_key_norm) {
+    count += config_.query_key_norm->whole ? sizes_.query_width() + sizes_.kv_width() : 2 * sizes_.head_dim;
+  }
   return count;
 }
 
@@ -117,6 +128,8 @@ template <class T>
 void AttentionLayer<T>::zero_grad() {
   qkv_.zero_grad();
   out_proj_.zero_grad();
+  query_norm_.zero_grad();
+  key_norm_.zero_grad();
 }
 
 template <class T>

@@ -24,6 +24,7 @@ namespace headwise {
 // What the projections are called in a state_dict.
 struct ProjectionNames {
   std::string query = "W_query", key = "W_key", value = "W_value", out = "out_proj";
+  std::string query_norm = "q_norm", key_norm = "k_norm";
   bool per_head = false;  // "heads.{i}.W_query", ... instead of "W_query", ...; also the order of the initial draws
 };
 
@@ -80,6 +81,12 @@ class AttentionLayer {
   AttentionLayer(const AttentionLayer& source, std::string who, ProjectionNames names);
 
  private:
+  // The norms of queries and keys, in place; with `keep`, what they were before stays in `kept`.
+  void normalize(Activations<T>& kept, bool keep, const Execution& execution) const;
+  // Takes the gradients of normalized queries and keys back through the norms, in place.
+  void normalize_backward(const Activations<T>& saved, TensorView<T, 3> grad_projected,
+                          TensorView<T, 3> grad_projected_keys_values, const Execution& execution);
+
   // Fills the projections of `kept`.
   void project(TensorView<const T, 3> x, TensorView<const T, 3> keys_values, Activations<T>& kept,
                const Execution& execution) const;
@@ -90,6 +97,7 @@ class AttentionLayer {
   std::uint64_t seed_ = 0;
   Linear<T> qkv_;
   Linear<T> out_proj_;
+  ProjectionNorm<T> query_norm_, key_norm_;  // where the config has them
 };
 
 extern template class AttentionLayer<float>;

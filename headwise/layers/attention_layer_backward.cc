@@ -29,6 +29,13 @@ void check_backward(const std::string& who, const AttentionConfig& config, const
     check_shape(who, "saved.projected_keys_values", saved.projected_keys_values.view(),
                 {batch, {"seq_kv"}, {"rows", 2 * sizes.kv_width()}});
   }
+  if (config.query_key_norm) {
+    const Index seq_kv = (saved.keys_values ? saved.keys_values : saved.x).size(1);
+    check_shape(who, "saved.queries_before_norm", saved.queries_before_norm.view(),
+                {batch, seq, {"rows", sizes.query_width()}});
+    check_shape(who, "saved.keys_before_norm", saved.keys_before_norm.view(),
+                {batch, {"seq_kv", seq_kv}, {"rows", sizes.kv_width()}});
+  }
   check_shape(who, "grad_out", grad_out, {batch, seq, {"d_out", config.d_out}});
   if (grad_x) check_shape(who, "grad_x", grad_x, {batch, seq, d_in});
   if (!grad_keys_values) return;
@@ -81,6 +88,7 @@ void AttentionLayer<T>::backward(const Activations<T>& saved, TensorView<const T
                         execution);
   turn_projections(config_, sizes_, problem.visibility, check_attention(config_.who, problem), grad_projected.view(),
                    true, execution);
+  normalize_backward(saved, grad_projected.view(), grad_projected_keys_values.view(), execution);
 
   backward_rows(qkv_, cross ? sizes_.query_rows() : qkv_.all_rows(), grad_projected, saved.x, grad_x, execution);
   if (cross) {
@@ -89,9 +97,20 @@ void AttentionLayer<T>::backward(const Activations<T>& saved, TensorView<const T
   }
 }
 
+template <class T>
+void AttentionLayer<T>::normalize_backward(const Activations<T>& saved, TensorView<T, 3> grad_projected,
+                                           TensorView<T, 3> grad_projected_keys_values, const Execution& execution) {
+  if (!query_norm_) return;
+  const ProjectedRows<T> rows = projected_rows<T>(sizes_, grad_projected, grad_projected_keys_values);
+  query_norm_.backward(saved.queries_before_norm.view(), rows.queries, execution);
+  key_norm_.backward(saved.keys_before_norm.view(), rows.keys, execution);
+}
+
 #define HEADWISE_BACKWARD(T)                                                                                 \
   template void AttentionLayer<T>::backward(const Activations<T>&, TensorView<const T, 3>, TensorView<T, 3>, \
-                                            TensorView<T, 3>, const ScoreGradients<T>&, const Execution&);
+                                            TensorView<T, 3>, const ScoreGradients<T>&, const Execution&);          \
+  template void AttentionLayer<T>::normalize_backward(const Activations<T>&, TensorView<T, 3>, TensorView<T, 3>,    \
+                                                      const Execution&);
 HEADWISE_BACKWARD(float)
 HEADWISE_BACKWARD(double)
 #undef HEADWISE_BACKWARD

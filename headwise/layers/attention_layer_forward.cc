@@ -105,6 +105,7 @@ void AttentionLayer<T>::forward_into(TensorView<const T, 3> x, TensorView<const 
   check_turns(config_, problem.visibility, shape);
 
   project(x, keys_values, kept, execution);
+  normalize(kept, saved != nullptr, execution);
   turn_projections(config_, sizes_, problem.visibility, shape, kept.projected.view(), false, execution);
   if (saved != nullptr) keep_inputs(x, keys_values, sizes_.heads, kept);
   // The merged heads are the output itself where nothing comes after them and nobody needs them again.
@@ -144,6 +145,20 @@ void AttentionLayer<T>::project(TensorView<const T, 3> x, TensorView<const T, 3>
                execution);
 }
 
+template <class T>
+void AttentionLayer<T>::normalize(Activations<T>& kept, bool keep, const Execution& execution) const {
+  if (!query_norm_) return;
+  const ProjectedRows<T> rows = projected_rows<T>(sizes_, kept.projected.view(), kept.projected_keys_values.view());
+  resize_or_drop(kept.queries_before_norm, keep, rows.queries.shape());
+  resize_or_drop(kept.keys_before_norm, keep, rows.keys.shape());
+  if (keep) {
+    copy_elements<T>(rows.queries, kept.queries_before_norm.view());
+    copy_elements<T>(rows.keys, kept.keys_before_norm.view());
+  }
+  query_norm_.forward(rows.queries, execution);
+  key_norm_.forward(rows.keys, execution);
+}
+
 #define HEADWISE_FORWARD(T)                                                                                           \
   template Tensor<T, 3> AttentionLayer<T>::forward(TensorView<const T, 3>, TensorView<const T, 3>,                    \
                                                    const ForwardOptions<T>&, Activations<T>*, const LayerOutputs<T>&, \
@@ -152,7 +167,8 @@ void AttentionLayer<T>::project(TensorView<const T, 3> x, TensorView<const T, 3>
                                                 const ForwardOptions<T>&, TensorView<T, 3>, Activations<T>*,          \
                                                 const LayerOutputs<T>&, const Execution&) const;                      \
   template void AttentionLayer<T>::project(TensorView<const T, 3>, TensorView<const T, 3>, Activations<T>&,           \
-                                           const Execution&) const;
+                                           const Execution&) const;                                                   \
+  template void AttentionLayer<T>::normalize(Activations<T>&, bool, const Execution&) const;
 HEADWISE_FORWARD(float)
 HEADWISE_FORWARD(double)
 #undef HEADWISE_FORWARD

@@ -33,6 +33,22 @@ HeadViews<T> head_views(const AttentionSizes& sizes, TensorView<T, 3> projected,
           heads_of(source, first + kv_width, kv_width, sizes.kv_heads)};
 }
 
+// Queries and keys as rows of tokens: (batch, seq_q, heads * head_dim), (batch, seq_kv, kv_heads * head_dim).
+template <class T>
+struct ProjectedRows {
+  TensorView<T, 3> queries, keys;
+};
+
+template <class T>
+ProjectedRows<T> projected_rows(const AttentionSizes& sizes, TensorView<T, 3> projected,
+                                TensorView<T, 3> projected_keys_values) {
+  const Index query_width = sizes.query_width();
+  const bool cross = static_cast<bool>(projected_keys_values);
+  const Index first = cross ? 0 : query_width;
+  return {projected.slice(2, 0, query_width),
+          (cross ? projected_keys_values : projected).slice(2, first, first + sizes.kv_width())};
+}
+
 // The problem that a forward into `kept` solves, and its backward again.
 template <class T>
 AttentionProblem<T> attention_problem(const AttentionConfig& config, const AttentionSizes& sizes,

@@ -25,6 +25,7 @@ AttentionConfig weight_split(Index d_in, Index d_out, const MultiHeadAttentionOp
   config.out_proj = options.out_proj;
   config.out_bias = options.out_bias;
   config.rotary = options.rotary;
+  config.query_key_norm = options.query_key_norm;
   config.window_left = options.window_left;
   return config;
 }
@@ -50,6 +51,7 @@ MultiHeadAttentionWrapper<T> MultiHeadAttention<T>::split() const {
   }
   const AttentionConfig& config = this->config();
   if (config.rotary) throw ArgumentError(fmt::format("{}.split: a wrapper has no rotary positions", kWho));
+  if (config.query_key_norm) throw ArgumentError(fmt::format("{}.split: a wrapper has no norms", kWho));
   if (config.window_left) throw ArgumentError(fmt::format("{}.split: a wrapper has no window", kWho));
   return MultiHeadAttentionWrapper<T>(*this);
 }

@@ -25,18 +25,21 @@ struct MultiHeadAttentionOptions {
   std::string init = "torch_linear";
   std::optional<std::uint64_t> seed{};
   std::optional<RotaryRule> rotary{};  // turns queries and keys by their positions; self-attention only
+  std::optional<QueryKeyNorm> query_key_norm{};  // q_norm.weight, k_norm.weight, applied before rotary positions
   std::optional<Index> window_left{};  // a query sees at most so many keys before its own; no limit when not given
 };
 
 // Parameters: W_query.weight (heads * head_dim, d_in), W_key.weight and W_value.weight (kv_heads * head_dim, d_in),
-// with qkv_bias also .bias; out_proj.weight (d_out, heads * head_dim), out_proj.bias (d_out,).
+// with qkv_bias also .bias; out_proj.weight (d_out, heads * head_dim), out_proj.bias (d_out,); with query_key_norm
+// q_norm.weight and k_norm.weight, (head_dim,) each, or where it is over the whole (heads * head_dim,) and
+// (kv_heads * head_dim,).
 template <class T>
 class MultiHeadAttention : public AttentionLayer<T> {
  public:
   MultiHeadAttention(Index d_in, Index d_out, const MultiHeadAttentionOptions& options = {});
 
   // The same weights as H heads side by side: equal outputs, bit for bit. Throws ArgumentError when query heads share
-  // key heads, and for a layer with rotary positions or a window, which a wrapper has not.
+  // key heads, and for a layer with rotary positions, norms or a window, which a wrapper has not.
   MultiHeadAttentionWrapper<T> split() const;
 
  private:

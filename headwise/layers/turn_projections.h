@@ -46,7 +46,9 @@ void turn_projections(const AttentionConfig& config, const AttentionSizes& sizes
   const std::vector<double> frequencies = rotary_frequencies(*config.rotary, sizes.head_dim);
   const auto turn = [&](RowRange rows, const std::vector<Index>& offsets) {
     turn_pairs<T>(projected.slice(2, rows.first, rows.first + rows.count).split(2, rows.count / sizes.head_dim),
-                  {frequencies, config.rotary->style == RotaryStyle::kInterleaved, backwards, offsets}, execution);
+                  {frequencies, config.rotary->style == RotaryStyle::kInterleaved, backwards, offsets,
+                   rotary_amplitude(*config.rotary)},
+                  execution);
   };
   const std::vector<Index> offsets = query_offsets(visibility, shape);
   if (offsets == std::vector<Index>{0}) return turn({0, sizes.query_width() + sizes.kv_width()}, offsets);
