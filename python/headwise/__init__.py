@@ -44,12 +44,8 @@ apply_environment()
 
 
 def __getattr__(name):
-    if name == "torch":  # not imported with the package: it needs torch
+    if name in ("torch", "hf"):  # not imported with the package: they need torch, and transformers
         import importlib
 
-        return importlib.import_module("headwise.torch")
-    if name == "hf":
-        from ._later import not_served
-
-        raise not_served(name)
+        return importlib.import_module(f"headwise.{name}")
     raise AttributeError(f"module 'headwise' has no attribute {name!r}")
