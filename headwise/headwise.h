@@ -40,6 +40,7 @@
 #include "headwise/layers/multi_head_attention_layer.h"
 #include "headwise/layers/multi_head_attention_wrapper.h"
 #include "headwise/layers/parameter.h"
+#include "headwise/layers/projection_norm.h"
 #include "headwise/layers/query_key_norm.h"
 #include "headwise/layers/rotary_rule.h"
 #include "headwise/layers/state.h"

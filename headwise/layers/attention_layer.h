@@ -17,6 +17,7 @@
 #include "headwise/layers/initialization.h"
 #include "headwise/layers/linear.h"
 #include "headwise/layers/parameter.h"
+#include "headwise/layers/projection_norm.h"
 #include "headwise/layers/state.h"
 
 namespace headwise {
