@@ -200,12 +200,13 @@ TEST_F(CheckpointCommands, InspectListsALayerThatCannotBeLoadedWithTheReason) {
   EXPECT_THAT(run({"inspect", path}).out,
               HasSubstr("1 attention layer, 0 of 18 parameters\nCannot be loaded as they are:\n  a: " + path +
                         ": tensor 'a.bias_k' is a part that headwise does not serve in a layer of family torch\n"));
-  bare_.write("config.json", R"({"model_type": "llama", "rope_scaling": {"rope_type": "yarn"}})");
+  bare_.write("config.json", R"({"model_type": "llama", "rope_scaling": {"rope_type": "dynamic"}})");
   EXPECT_THAT(run({"inspect", model_}).out,
               HasSubstr("2 attention layers, 384 of 424 parameters\nCannot be loaded as they are:\n"
                         "  model.layers.2.self_attn and 1 more: " +
                         bare_.file("config.json") +
-                        ": \"rope_scaling\": \"rope_type\" is 'yarn'; headwise computes default, linear and llama3\n"));
+                        ": \"rope_scaling\": \"rope_type\" is 'dynamic'; headwise computes default, linear, llama3 and "
+                        "yarn\n"));
   write_checkpoint(path, {{"embedding", {3, 3}}});
   EXPECT_EQ(run({"inspect", path}).out, path + ": no attention layer that headwise knows, 9 parameters\n");
 }

@@ -32,8 +32,15 @@ MODELS = {
     "vit": lambda: tf.ViTModel(tf.ViTConfig(image_size=16, patch_size=4, **SIZES)),
     "whisper": lambda: tf.WhisperForConditionalGeneration(
         tf.WhisperConfig(
-            vocab_size=60, num_mel_bins=8, max_source_positions=12, max_target_positions=32, encoder_attention_heads=4,
-            decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, **SEQ2SEQ,
+            vocab_size=60,
+            num_mel_bins=8,
+            max_source_positions=12,
+            max_target_positions=32,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=48,
+            decoder_ffn_dim=48,
+            **SEQ2SEQ,
         )  # fmt: skip
     ),
     "t5": lambda: tf.T5ForConditionalGeneration(
@@ -141,7 +148,11 @@ def test_gradients_are_those_of_eager_attention(name):
         first_output(model(**given)).square().mean().backward()
     for n, p in model.named_parameters():
         if n in expected:
-            is_close(p.grad / max(1e-6, float(expected[n].abs().max())), expected[n] / max(1e-6, float(expected[n].abs().max())), 1e-3)
+            is_close(
+                p.grad / max(1e-6, float(expected[n].abs().max())),
+                expected[n] / max(1e-6, float(expected[n].abs().max())),
+                1e-3,
+            )
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

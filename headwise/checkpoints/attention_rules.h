@@ -40,7 +40,8 @@ struct AttentionRule {
   std::optional<bool> causal{};                     // no value: the call or the metadata says it
   std::optional<int> heads{};                       // where the class has a fixed count
   bool rotary = false;
-  // Of the norms whose names the rule has: always there, or where the file holds them; over all heads together, or each.
+  // Of the norms whose names the rule has: always there, or where the file holds them; over all heads together, or
+  // each.
   Presence query_key_norm = Presence::kNever;
   bool whole_norm = false;
   std::span<const std::string_view> ignored{};  // names of the layer's that are no part of its numbers

@@ -149,8 +149,8 @@ class ShapeReader {
     if (shape.size() != 1) fail(names.query_norm, "must be (head_dim,)", shape);
     if (rule_.query_key_norm == Presence::kAlways) return check(names.key_norm, shape);
     // Whether it is over each head or over all, the metadata says.
-    const std::vector<Index>& keys = take(names.key_norm);
-    if (keys.size() != 1) fail(names.key_norm, "must be (head_dim,)", keys);
+    const bool whole = shape.front() == shapes_.query_rows;
+    check(names.key_norm, whole ? std::vector{shapes_.key_rows} : shape);
   }
 
   Index count_heads() const {

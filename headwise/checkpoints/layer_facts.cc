@@ -98,7 +98,7 @@ std::optional<RotaryRule> read_rotary(const MetadataReader& reader) {
   if (reader.find("rotary") == nullptr) return std::nullopt;
   constexpr RotaryStyle kStyles[] = {RotaryStyle::kHalfSplit, RotaryStyle::kInterleaved};
   constexpr RotaryScaling kScalings[] = {RotaryScaling::kNone, RotaryScaling::kLinear, RotaryScaling::kLlama3,
-                                          RotaryScaling::kYarn};
+                                         RotaryScaling::kYarn};
   RotaryRule rule;
   read_name<RotaryStyle>(reader, "rotary", kStyles, rotary_style_name, rule.style);
   read_name<RotaryScaling>(reader, "rotary_scaling", kScalings, rotary_scaling_name, rule.scaling);

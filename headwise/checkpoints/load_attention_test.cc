@@ -141,9 +141,10 @@ TEST_F(LoadAttention, NormsOfQueriesAndKeysAreReadWithTheirEpsilon) {
   EXPECT_EQ(layer.config().query_key_norm, (QueryKeyNorm{false, 1e-5}));
   shapes.back().shape = {3};
   write(shapes, config + R"(, "rms_norm_eps": 1e-5})");
-  EXPECT_EQ(refusal(),
-            "model.safetensors: tensor 'model.layers.0.self_attn.k_norm.weight' must be (2,) in a layer of family qwen3, "
-            "got (3,)");
+  EXPECT_EQ(
+      refusal(),
+      "model.safetensors: tensor 'model.layers.0.self_attn.k_norm.weight' must be (2,) in a layer of family qwen3, "
+      "got (3,)");
 }
 
 TEST_F(LoadAttention, AModelTypeThatNoRuleKnowsIsRefusedUnlessTheFamilyIsGiven) {

@@ -40,8 +40,7 @@ AnyLayer<T> make_layer(const LayerFacts& facts, const LayerLayout& layout, const
                        : facts.query_key_norm ? "norms of queries and keys"
                                               : nullptr;
   if (beyond != nullptr && *facts.kind != LayerKind::kMultiHeadAttention) {
-    throw FileError(
-        path, fmt::format("{} has no {}; MultiHeadAttention has", layer_kind_name(*facts.kind), beyond));
+    throw FileError(path, fmt::format("{} has no {}; MultiHeadAttention has", layer_kind_name(*facts.kind), beyond));
   }
   switch (*facts.kind) {
     case LayerKind::kCausalSelfAttention:

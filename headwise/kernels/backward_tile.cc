@@ -144,8 +144,8 @@ HWY_NOINLINE KeyGroups KeyGroupsOf(const BackwardTile<A>& tile) {
   groups.all = columns_of_rows(q.row, q.rows, start);
   const bool whole = every_row_needs(groups.all, q.row, q.rows, start);
   for (Index first = groups.all.begin, n = 0; first < groups.all.end; first += kTileRows, ++n) {
-    groups.rows[n] = whole ? RowColumns{0, q.rows}
-                           : RowsThatNeed(tile, first, std::min<Index>(first + kTileRows, groups.all.end));
+    groups.rows[n] =
+        whole ? RowColumns{0, q.rows} : RowsThatNeed(tile, first, std::min<Index>(first + kTileRows, groups.all.end));
   }
   return groups;
 }

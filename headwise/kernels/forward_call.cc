@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "headwise/kernels/group_inputs.h"
 #include "headwise/kernels/key_value_packing.h"
 #include "headwise/kernels/row_results.h"
 #include "headwise/kernels/tile_rows.h"
@@ -102,30 +103,13 @@ class ForwardCall {
       received = frame.take<double>(group_heads_ * shape_.seq_kv);
       std::fill_n(received, group_heads_ * shape_.seq_kv, 0.0);
     }
-    ReadAhead ahead = ahead_of(group);
+    ReadAhead ahead;
+    if (cached_ == nullptr) ahead = inputs_of_group(problem_, shape_, tile_shape_, group + workers_);
     for (Index tile = 0; tile < cut_.tiles(); ++tile) {
       if (execution_.cancelled()) throw Cancelled();
       run_tile(group, tile, packed, received, &ahead);
     }
     if (received != nullptr) write_received(group, received);
-  }
-
-  // The group that this worker is likely to take next: groups are claimed in order.
-  ReadAhead ahead_of(Index group) const {
-    ReadAhead ahead;
-    const Index next = group + workers_;
-    if (cached_ != nullptr || next >= shape_.batch * shape_.kv_heads) return ahead;
-    const auto rows = [&](const TensorView<const T, 4>& view, Index head) {
-      return view.select(0, batch_of(next)).select(0, head);
-    };
-    const Index head = kv_head_of(next) * group_heads_;
-    ahead.add(rows(problem_.inputs.keys, kv_head_of(next)));
-    ahead.add(rows(problem_.inputs.values, kv_head_of(next)));
-    for (Index n = 0; n < group_heads_; ++n) ahead.add(rows(problem_.inputs.queries, head + n));
-    const Index products = kKeyBlock / tile_shape_.width + ceil_div(shape_.v_head_dim, tile_shape_.width);
-    const Index blocks = ceil_div(shape_.seq_kv, kKeyBlock);
-    ahead.spread_over(ceil_div(group_heads_ * shape_.seq_q, tile_shape_.rows) * blocks * products / 4);
-    return ahead;
   }
 
   void run_together(Index groups, int workers) const {
@@ -225,8 +209,7 @@ class ForwardCall {
     return tile;
   }
 
-  void run_tile(Index group, Index number, const PackedKeyValues<A>& packed, double* received,
-                ReadAhead* ahead) const {
+  void run_tile(Index group, Index number, const PackedKeyValues<A>& packed, double* received, ReadAhead* ahead) const {
     ScratchFrame frame;
     const TileWork work = prepare(frame, group, number);
     ForwardTile<A> tile = tile_of(frame, work, packed);

@@ -101,8 +101,7 @@ HWY_INLINE A ExponentiateRow(A* scores, const RowColumns& own, const RowColumns&
     return 0;
   }
   const Index first = own.begin / kSumLanes * kSumLanes, last = round_up(own.end, kSumLanes);
-  const A sum =
-      ExponentialsAndSum<A>(scores, first, last, max == -std::numeric_limits<A>::infinity() ? A{0} : max);
+  const A sum = ExponentialsAndSum<A>(scores, first, last, max == -std::numeric_limits<A>::infinity() ? A{0} : max);
   ClearColumns<A>(scores, begin, first);
   ClearColumns<A>(scores, last, columns.end);
   return sum;
@@ -119,8 +118,8 @@ HWY_NOINLINE void SoftmaxRows(const ForwardTile<A>& tile, const GroupColumns& co
     const Index count = std::min(kTogether, tile.rows - first);
     for (Index n = 0; n < count; ++n) {
       own[n] = columns_of_row(tile.row[first + n], start);
-      max[first + n] = own[n].empty() ? -std::numeric_limits<A>::infinity()
-                                      : MaximumOfRow<A>(tile, first + n, own[n], start, guard);
+      max[first + n] =
+          own[n].empty() ? -std::numeric_limits<A>::infinity() : MaximumOfRow<A>(tile, first + n, own[n], start, guard);
     }
     for (Index n = 0; n < count; ++n) {
       const Index r = first + n;

@@ -46,7 +46,7 @@ struct ForwardTile {
   // Taps, or null: exp(score - block maximum) of every key, before dropout, and the block maxima.
   A* exps = nullptr;  // (rows, exps_stride), index: key - first_block * kKeyBlock
   Index exps_stride = 0;
-  A* block_max = nullptr;  // (blocks, kForwardRows)
+  A* block_max = nullptr;      // (blocks, kForwardRows)
   ReadAhead* ahead = nullptr;  // what to fetch meanwhile, or null
 };
 

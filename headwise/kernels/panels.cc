@@ -92,9 +92,10 @@ bool pack_panels(const Matrix<T>& source, const PanelLayout& layout, Index depth
     const Index first = p * layout.width, width = layout.width_of(p);
     const Index count = std::min(width, source.columns - first);
     A* panel = panels + layout.offset(p, depth);
-    bad |= source.column_stride == 1 ? copy(source.data + first, source.row_stride, count, source.rows, A{1}, panel, width)
-                                     : transpose(source.data + first * source.column_stride, source.column_stride,
-                                                 source.row_stride, count, source.rows, A{1}, panel, width);
+    bad |= source.column_stride == 1
+               ? copy(source.data + first, source.row_stride, count, source.rows, A{1}, panel, width)
+               : transpose(source.data + first * source.column_stride, source.column_stride, source.row_stride, count,
+                           source.rows, A{1}, panel, width);
     clear_columns(panel, source.rows, count, width);
   }
   return bad == 0;

@@ -25,9 +25,9 @@ struct Product {
 template <class A>
 void run_product(const Product<A>& product, const Execution& execution, Isa isa);
 
-// Multiplies slivers by the panels of one depth block: total (rows x stride) = or += the chains. With `out`, the block is
-// the last: the sums go there, plus bias, and are added to what is there with `add`. The columns of `out` lie side by
-// side and are whole vectors.
+// Multiplies slivers by the panels of one depth block: total (rows x stride) = or += the chains. With `out`, the block
+// is the last: the sums go there, plus bias, and are added to what is there with `add`. The columns of `out` lie side
+// by side and are whole vectors.
 template <class A>
 struct ProductBlock {
   const A* slivers = nullptr;  // rows, depth `depth`

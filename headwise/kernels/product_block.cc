@@ -66,11 +66,10 @@ void RunProductBlock(const ProductBlock<A>& block) {
         MultiplyPanel<A, 1, kTileRows>(slivers, panel, block.depth, count, narrow,
                                        TotalStore<A>{total, block.stride, count, block.first});
       } else {
-        MultiplyPanel<A, 1, kTileRows>(
-            slivers, panel, block.depth, count, narrow,
-            OutStore<A>{total, block.stride, count, block.first, block.add,
-                        block.out + first * block.out_stride + column, block.out_stride,
-                        block.bias == nullptr ? nullptr : block.bias + column});
+        MultiplyPanel<A, 1, kTileRows>(slivers, panel, block.depth, count, narrow,
+                                       OutStore<A>{total, block.stride, count, block.first, block.add,
+                                                   block.out + first * block.out_stride + column, block.out_stride,
+                                                   block.bias == nullptr ? nullptr : block.bias + column});
       }
     }
   }

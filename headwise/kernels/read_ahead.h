@@ -28,7 +28,9 @@ class ReadAhead {
   }
 
   // All is to be fetched within about `calls` calls of step().
-  void spread_over(Index calls) { per_step_ = std::clamp<Index>(lines_ / std::max<Index>(calls, 1) + 1, 1, kMostPerStep); }
+  void spread_over(Index calls) {
+    per_step_ = std::clamp<Index>(lines_ / std::max<Index>(calls, 1) + 1, 1, kMostPerStep);
+  }
 
   void step() {
     for (Index n = 0; n < per_step_ && at_ < parts_; ++n) {

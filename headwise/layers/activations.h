@@ -55,9 +55,9 @@ struct Activations {
   // With a norm of queries and keys, both before it: (batch, seq_q, heads * head_dim), (batch, seq_kv, kv_heads *
   // head_dim); else empty.
   Tensor<T, 3> queries_before_norm, keys_before_norm;
-  Tensor<T, 3> context;                // (batch, seq_q, heads * head_dim), heads merged
-  Tensor<T, 3> row_max, row_sum;       // (batch, heads, seq_q)
-  bool complete = false;               // a forward into this object has come to its end
+  Tensor<T, 3> context;           // (batch, seq_q, heads * head_dim), heads merged
+  Tensor<T, 3> row_max, row_sum;  // (batch, heads, seq_q)
+  bool complete = false;          // a forward into this object has come to its end
 
   explicit operator bool() const { return complete; }
 };

@@ -25,7 +25,7 @@ struct AttentionConfig {
   double dropout = 0;
   bool causal = false;
   std::optional<QueryKeyNorm> query_key_norm{};  // before positions are turned in
-  std::optional<RotaryRule> rotary{};  // turns queries and keys; self-attention only
+  std::optional<RotaryRule> rotary{};            // turns queries and keys; self-attention only
   std::optional<Index> window_left{};  // a query sees at most so many keys before its own; no limit when not given
   bool query_bias = false, key_bias = false, value_bias = false;
   bool out_proj = true;

@@ -106,10 +106,10 @@ void AttentionLayer<T>::normalize_backward(const Activations<T>& saved, TensorVi
   key_norm_.backward(saved.keys_before_norm.view(), rows.keys, execution);
 }
 
-#define HEADWISE_BACKWARD(T)                                                                                 \
-  template void AttentionLayer<T>::backward(const Activations<T>&, TensorView<const T, 3>, TensorView<T, 3>, \
-                                            TensorView<T, 3>, const ScoreGradients<T>&, const Execution&);          \
-  template void AttentionLayer<T>::normalize_backward(const Activations<T>&, TensorView<T, 3>, TensorView<T, 3>,    \
+#define HEADWISE_BACKWARD(T)                                                                                     \
+  template void AttentionLayer<T>::backward(const Activations<T>&, TensorView<const T, 3>, TensorView<T, 3>,     \
+                                            TensorView<T, 3>, const ScoreGradients<T>&, const Execution&);       \
+  template void AttentionLayer<T>::normalize_backward(const Activations<T>&, TensorView<T, 3>, TensorView<T, 3>, \
                                                       const Execution&);
 HEADWISE_BACKWARD(float)
 HEADWISE_BACKWARD(double)

@@ -24,7 +24,7 @@ struct MultiHeadAttentionOptions {
   std::optional<Index> head_dim{};      // d_out / num_heads when not given; free only with out_proj
   std::string init = "torch_linear";
   std::optional<std::uint64_t> seed{};
-  std::optional<RotaryRule> rotary{};  // turns queries and keys by their positions; self-attention only
+  std::optional<RotaryRule> rotary{};            // turns queries and keys by their positions; self-attention only
   std::optional<QueryKeyNorm> query_key_norm{};  // q_norm.weight, k_norm.weight, applied before rotary positions
   std::optional<Index> window_left{};  // a query sees at most so many keys before its own; no limit when not given
 };

@@ -36,7 +36,9 @@ void ProjectionNorm<T>::forward(TensorView<T, 3> rows, const Execution& executio
   const Index width = weight_.size(0), tiles = (rows.size(0) * rows.size(1) + kGradientTokens - 1) / kGradientTokens;
   const auto run = rms_norm_functions_for<T>(chosen_isa()).forward;
   run_tasks(execution, tiles, [&](Index tile, int) {
-    for_tokens(rows, tile, [&](T* token, Index) { run({token, width, rows.size(2) / width, width, weight_.data(), eps_}); });
+    for_tokens(rows, tile, [&](T* token, Index) {
+      run({token, width, rows.size(2) / width, width, weight_.data(), eps_});
+    });
   });
 }
 

@@ -106,7 +106,12 @@ def _packed(query, key, value, borders, causal, position_bias, others, call):
         raise ValueError(f"headwise.hf: cu_seq_lens_q must rise from 0 to the {query.shape[2]} tokens, got {edges}")
     parts = [
         scaled_dot_product_attention(
-            query[:, :, a:b], key[:, :, a:b], value[:, :, a:b], causal=causal, query_offset=0 if window else None, **call
+            query[:, :, a:b],
+            key[:, :, a:b],
+            value[:, :, a:b],
+            causal=causal,
+            query_offset=0 if window else None,
+            **call,
         )
         for a, b in zip(edges, edges[1:], strict=False)
         if b > a
