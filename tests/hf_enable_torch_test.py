@@ -82,7 +82,7 @@ def test_a_model_that_computes_attention_by_itself_is_named():
     torch.manual_seed(1)
     model = OwnAttention(tf.LlamaConfig(**models.GROUPED))
     before = model.config._attn_implementation
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="hf") as caught:
         headwise.hf.enable(model)
     assert str(caught.value) == (
         "hf.enable: OwnAttention computes attention by itself, not through transformers' AttentionInterface; headwise "
@@ -112,10 +112,10 @@ def test_other_wrong_calls_are_named(llama):
     with pytest.raises(TypeError) as caught:
         headwise.hf.enable(torch.nn.Linear(2, 2))
     assert str(caught.value) == "hf.enable: model must be a transformers.PreTrainedModel, got Linear"
-    with headwise.hf.enable(llama, capture={"heads": [7]}), pytest.raises(ValueError) as caught:
+    with headwise.hf.enable(llama, capture={"heads": [7]}), pytest.raises(ValueError, match="hf") as caught:
         llama(**models.inputs("llama"))
     assert str(caught.value) == 'hf.enable: capture["heads"] has 7, but the layer has 4 heads'
-    with headwise.hf.enable(llama), pytest.raises(ValueError) as caught:
+    with headwise.hf.enable(llama), pytest.raises(ValueError, match="hf") as caught:
         llama(**models.inputs("llama"), block_table=torch.zeros(1))
     assert str(caught.value) == "headwise.hf: LlamaAttention passes block_table, which headwise does not know"
 

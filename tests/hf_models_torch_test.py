@@ -41,7 +41,7 @@ MODELS = {
             encoder_ffn_dim=48,
             decoder_ffn_dim=48,
             **SEQ2SEQ,
-        )  # fmt: skip
+        )
     ),
     "t5": lambda: tf.T5ForConditionalGeneration(
         tf.T5Config(vocab_size=60, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=0)

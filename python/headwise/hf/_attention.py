@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import weakref
+from itertools import pairwise
 
 import torch
 
@@ -113,7 +114,7 @@ def _packed(query, key, value, borders, causal, position_bias, others, call):
             query_offset=0 if window else None,
             **call,
         )
-        for a, b in zip(edges, edges[1:], strict=False)
+        for a, b in pairwise(edges)
         if b > a
     ]
     return torch.cat(parts, 2)

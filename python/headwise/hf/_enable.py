@@ -60,7 +60,8 @@ class Enabled:
 
 
 def enable(model, capture=None):
-    """Gives a transformers model headwise's attention on the CPU: same outputs, `output_attentions=True` at fused speed.
+    """Gives a transformers model headwise's attention on the CPU: the same outputs, and `output_attentions=True` at
+    fused speed.
 
     Args:
         model: a PreTrainedModel whose attention goes through transformers' AttentionInterface.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The masks that transformers makes, and the rules behind them: a rule costs nothing and lets whole blocks be skipped."""
+"""transformers' masks, and the rules behind them: a rule costs nothing and lets whole blocks be skipped."""
 
 from __future__ import annotations
 
