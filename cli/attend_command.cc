@@ -51,37 +51,49 @@ void read_bytes(AttendOptions& options, const ByteVocabulary& vocabulary) {
   }
 }
 
+// What switching heads off does; the trace is then that of the changed model.
+template <class Model>
+void change_heads(Model& model, const AttendOptions& options, AttendReport& report, const Execution& execution) {
+  report.scales = options.scales;
+  if (options.rank_heads) report.ranking = rank_heads(model, options.sentences, execution);
+  if (options.scales.empty()) return;
+  report.effect = effect_of(model, options.sentences, options.scales, execution);
+  scale_heads(model, options.scales);
+}
+
 // The small file first: a wrong layer or id is told before the weights are read.
-AttentionTrace trace_of(AttendOptions& options, ModelSizes& sizes, const Execution& execution) {
+AttentionTrace trace_of(AttendOptions& options, AttendReport& report, const Execution& execution) {
+  ModelSizes& sizes = report.model;
   if (is_byte_decoder(options.model)) {
     const ByteDecoderConfig config = read_byte_decoder_config(options.model);
     sizes = sizes_of(config.decoder);
     read_bytes(options, config.vocabulary);
     check_against_model(options, sizes);
-    return trace_decoder(load_byte_decoder(options.model).decoder, options.sentences, execution);
+    Decoder<float> decoder = load_byte_decoder(options.model).decoder;
+    change_heads(decoder, options, report, execution);
+    return trace_decoder(decoder, options.sentences, execution);
   }
   sizes = sizes_of(read_encoder_config(options.model + "/config.json"));
   refuse_texts(options);
   check_against_model(options, sizes);
   name_sentences(options);
-  return trace_encoder(load_encoder(options.model), options.sentences, execution);
+  Encoder<float> encoder = load_encoder(options.model);
+  change_heads(encoder, options, report, execution);
+  return trace_encoder(encoder, options.sentences, execution);
 }
 
-AttendReport make_report(const AttendOptions& options, const ModelSizes& sizes, const AttentionTrace& trace,
-                         const Execution& execution) {
-  AttendReport report;
-  report.model = sizes;
+void fill_report(const AttendOptions& options, const AttentionTrace& trace, const Execution& execution,
+                 AttendReport& report) {
   report.trace = &trace;
   report.layer = options.layer;
   report.head = options.head;
   report.path_layer = options.layer.value_or(0);
-  report.path = shape_path(layer_config(sizes), 1, trace.sentences.front().seq());
+  report.path = shape_path(layer_config(report.model), 1, trace.sentences.front().seq());
   report.heads = summarize_heads(trace, options.layer, execution);
-  if (!options.head) return report;
+  if (!options.head) return;
   for (std::size_t i = 0; i < trace.sentences.size(); ++i) {
     report.weights.push_back(head_weights(trace, static_cast<Index>(i), *options.layer, *options.head, execution));
   }
-  return report;
 }
 
 }  // namespace
@@ -92,10 +104,10 @@ CommandResult attend_command(std::span<const std::string> arguments, const Comma
   check_output_apart("--save", options.save, options.model);
   Execution execution;
   execution.cancel = context.cancel;
-  ModelSizes sizes;
-  AttentionTrace trace = trace_of(options, sizes, execution);
+  AttendReport report;
+  AttentionTrace trace = trace_of(options, report, execution);
   trace.model = options.model;
-  const AttendReport report = make_report(options, sizes, trace, execution);
+  fill_report(options, trace, execution, report);
   Terminal terminal = context.terminal;
   if (options.colour != "auto") terminal.colour = options.colour == "always";
   std::string text = options.json ? attend_json(report) : attend_text(report, terminal);

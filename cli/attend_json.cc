@@ -75,6 +75,20 @@ Json weights_json(const AttendReport& report) {
   return all;
 }
 
+Json ablation_json(const AttendReport& report) {
+  Json scales = Json::array(), ranking = Json::array();
+  for (const HeadScale& one : report.scales) {
+    scales.push_back({{"layer", one.layer}, {"head", one.head}, {"scale", one.scale}});
+  }
+  for (const HeadEffect& one : report.ranking) {
+    ranking.push_back({{"layer", one.layer}, {"head", one.head}, {"effect", one.effect}});
+  }
+  Json entry{{"scales", std::move(scales)}};
+  entry["effect"] = report.effect ? Json(*report.effect) : Json(nullptr);
+  entry["ranking"] = std::move(ranking);
+  return entry;
+}
+
 }  // namespace
 
 std::string attend_json(const AttendReport& report) {
@@ -92,6 +106,7 @@ std::string attend_json(const AttendReport& report) {
                 {"path", path_json(report)},
                 {"heads", heads_json(report)}};
   if (report.head) document["weights"] = weights_json(report);
+  if (report.effect || !report.ranking.empty()) document["ablation"] = ablation_json(report);
   // The name of a folder need not be UTF-8.
   return document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

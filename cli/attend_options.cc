@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/head_names.h"
 #include "cli/text_table.h"
 #include "cli/usage.h"
 #include "headwise/io/file_error.h"
@@ -38,6 +39,8 @@ constexpr const char* kHelp =
     "ids\n"
     "  --layer L      this layer alone, counted from 0\n"
     "  --head H       with --layer: the weights of this head, counted from 0\n"
+    "  --ablate HEADS off: L6H11,L0H3 are those heads at once; all is each head in turn, by its effect on the output\n"
+    "  --scale-heads L0H3=0.5,...  the context of these heads times a number\n"
     "  --json         one JSON document\n"
     "  --save FILE    the trace (queries and keys of every layer) as safetensors\n"
     "  --color WHEN   auto, always or never\n"
@@ -89,7 +92,7 @@ AttendOptions parse_attend(std::span<const std::string> arguments) {
   app.set_help_flag("");
   AttendOptions options;
   std::vector<std::string> ids, tokens, words;
-  std::string layer, head;
+  std::string layer, head, ablate, scales;
   app.add_option("--model", options.model);
   app.add_option("--text", options.texts)->allow_extra_args(false);
   // One value each time; otherwise the parser takes "[a,b]" apart by itself.
@@ -97,6 +100,8 @@ AttendOptions parse_attend(std::span<const std::string> arguments) {
   app.add_option("--tokens", tokens)->allow_extra_args(false);
   CLI::Option* layer_option = app.add_option("--layer", layer);
   CLI::Option* head_option = app.add_option("--head", head);
+  CLI::Option* ablate_option = app.add_option("--ablate", ablate);
+  CLI::Option* scales_option = app.add_option("--scale-heads", scales);
   app.add_flag("--json", options.json)->disable_flag_override();
   CLI::Option* save_option = app.add_option("--save", options.save);
   app.add_option("--color", options.colour);
@@ -114,6 +119,12 @@ AttendOptions parse_attend(std::span<const std::string> arguments) {
   if (layer_option->count() > 0) options.layer = parse_count("--layer", layer);
   if (head_option->count() > 0) options.head = parse_count("--head", head);
   if (options.head && !options.layer) throw UsageError("--head needs --layer: a head belongs to a layer");
+  if (scales_option->count() > 0) options.scales = parse_head_scales("--scale-heads", scales);
+  options.rank_heads = ablate == "all";
+  if (ablate_option->count() > 0 && !options.rank_heads) {
+    const std::vector<HeadScale> off = parse_heads("--ablate", ablate);
+    options.scales.insert(options.scales.end(), off.begin(), off.end());
+  }
   if (save_option->count() > 0 && options.save.empty()) throw UsageError("--save needs the name of a file");
   if (options.colour != "auto" && options.colour != "always" && options.colour != "never") {
     throw UsageError("--color must be auto, always or never, got " + quote_name(options.colour));
@@ -130,6 +141,10 @@ void refuse_texts(const AttendOptions& options) {
 void check_against_model(const AttendOptions& options, const ModelSizes& model) {
   if (options.layer) check_range("--layer", *options.layer, model.layers);
   if (options.head) check_range("--head", *options.head, model.heads);
+  for (const HeadScale& scale : options.scales) {
+    check_range("the layer of a head", scale.layer, model.layers);
+    check_range("the head of a layer", scale.head, model.heads);
+  }
   for (const TokenSequence& sentence : options.sentences) {
     for (const std::int64_t id : sentence.ids) check_range("--ids", id, model.vocab);
     if (static_cast<Index>(sentence.ids.size()) > model.positions) {

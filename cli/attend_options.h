@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "headwise/lens/ablation.h"
 #include "headwise/lens/attention_trace.h"
 
 namespace headwise::cli {
@@ -22,6 +23,8 @@ struct AttendOptions {
   std::vector<TokenSequence> sentences;  // by --ids
   std::vector<std::string> texts;        // by --text, or as words
   std::optional<Index> layer, head;
+  std::vector<HeadScale> scales;  // heads that are off or scaled
+  bool rank_heads = false;        // each head off in turn
   std::string save;
   std::string colour = "auto";
   bool json = false;

@@ -24,6 +24,9 @@ struct AttendReport {
   std::vector<HeadSummary> heads;         // by layer, then head
   std::optional<Index> layer, head;       // as asked for
   std::vector<Tensor<float, 2>> weights;  // with a head: of each sentence, (seq, seq)
+  std::vector<HeadScale> scales;          // heads that were off or scaled
+  std::optional<double> effect;           // of the scales on the output
+  std::vector<HeadEffect> ranking;        // of --ablate all
 };
 
 std::string attend_text(const AttendReport& report, const Terminal& terminal);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/attend_report.h"
+#include "cli/head_names.h"
 #include "cli/shaded_table.h"
 #include "cli/text_table.h"
 #include "headwise/io/utf8.h"
@@ -119,6 +120,28 @@ std::string head_table(const AttendReport& report) {
          text_table(align, rows);
 }
 
+// What was changed, and what each head switched off alone does.
+std::string ablation_text(const AttendReport& report) {
+  std::string text;
+  if (report.effect) {
+    std::string names;
+    for (const HeadScale& scale : report.scales) {
+      names +=
+          (names.empty() ? "" : ", ") + head_name(scale.layer, scale.head) + fmt::format(" times {:g}", scale.scale);
+    }
+    text += fmt::format("\nChanged: {}. The output moves by {:.4g} of its size; what is shown is the changed model.\n",
+                        names, *report.effect);
+  }
+  if (report.ranking.empty()) return text;
+  std::vector<std::vector<std::string>> rows{{"head off", "output moves by"}};
+  for (const HeadEffect& one : report.ranking) {
+    rows.push_back({head_name(one.layer, one.head), fmt::format("{:.4f}", one.effect)});
+  }
+  const Align columns[] = {Align::kLeft, Align::kRight};
+  return text + "\nEach head switched off alone, by its effect (as a share of the output's size):\n" +
+         text_table(columns, rows);
+}
+
 }  // namespace
 
 std::string attend_text(const AttendReport& report, const Terminal& terminal) {
@@ -127,6 +150,7 @@ std::string attend_text(const AttendReport& report, const Terminal& terminal) {
                                  counted(model.layers, "layer"), counted(model.heads, "head"),
                                  model.hidden / model.heads, model.hidden);
   text += sentence_lines(*report.trace, terminal) + "\n" + path_table(report) + "\n" + head_table(report);
+  text += ablation_text(report);
   for (std::size_t i = 0; i < report.weights.size(); ++i) {
     const std::string which = report.weights.size() > 1 ? fmt::format(", sentence {}", i + 1) : "";
     text += fmt::format("\nWeights of layer {}, head {}{}: rows are queries, columns are keys, in percent:\n",

@@ -33,7 +33,10 @@ struct Command {
 std::span<const Command> commands();
 
 CommandResult attend_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult compare_command(std::span<const std::string> arguments, const CommandContext& context);
 CommandResult convert_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult diagnose_command(std::span<const std::string> arguments, const CommandContext& context);
+CommandResult explain_command(std::span<const std::string> arguments, const CommandContext& context);
 CommandResult generate_command(std::span<const std::string> arguments, const CommandContext& context);
 CommandResult info_command(std::span<const std::string> arguments, const CommandContext& context);
 CommandResult inspect_command(std::span<const std::string> arguments, const CommandContext& context);

@@ -23,14 +23,16 @@ namespace {
 constexpr Command kCommands[] = {
     {"attend", "show what every head of a trained model does with a sentence: shapes, shares, weights", attend_command},
     {"run", "put an array through one attention layer: its output, weights and statistics per head", run_layer_command},
+    {"explain", "walk one input through a layer: shapes, memory, numbers, and what comes of leaving a step out",
+     explain_command},
+    {"diagnose", "name the mistake behind a layer's wrong output", diagnose_command},
+    {"compare", "put heads in a loop, stacked, weight-split and a single head side by side: equality, time",
+     compare_command},
     {"inspect", "list the attention layers that a safetensors file or a model folder holds", inspect_command},
     {"convert", "write one attention layer in another family's names and layout, every bit kept", convert_command},
     {"train", "train a small GPT-type model on a text, or compare head counts at equal size", train_command},
     {"generate", "write text with a model that train made", generate_command},
     {"info", "say the version, the instruction set and the threads used here", info_command},
-    {"explain", "a layer's shapes and numbers, step by step", nullptr},
-    {"diagnose", "the name of a layer's mistake", nullptr},
-    {"compare", "two layers, number by number", nullptr},
     {"stats", "statistics of heads", nullptr},
     {"view", "a trace as a page", nullptr},
     {"bench", "times of this machine", nullptr},
@@ -44,6 +46,7 @@ std::string help() {
       "  headwise run layer.safetensors x.npy --out out.npz --weights\n"
       "  headwise inspect model.safetensors\n"
       "  headwise convert gpt2/ layer3.safetensors --to torch --layer 3\n"
+      "  headwise explain                                                   # one input through a layer, step by step\n"
       "  headwise train --text book.txt --out book-model\n"
       "  headwise generate book-model --prompt \"Call me\"\n"
       "  headwise attend --model book-model --text \"Call me\"              # a model of train reads bytes\n"

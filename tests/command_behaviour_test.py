@@ -124,6 +124,14 @@ def documents(program, files):
         "convert": [[layer, files / "out", "--to", "qkv"], [model, files / "out", "--to", "book", "--layer", "1"]],
         "attend": [ids, [*ids, "--ids", "3", "--layer", "1", "--head", "0"]],
     }
+    calls["attend"].append([*ids, "--ablate", "all", "--scale-heads", "L0H1=0.5"])
+    x1 = files / "x1.npy"
+    np.save(x1, np.load(x)[:1])
+    got = files / "got.npy"
+    np.save(got, np.random.default_rng(5).standard_normal((2, 5, 8)))
+    calls["explain"] = [[], [layer, "--input", x1, "--token", 1, "--what-if", "no"]]
+    calls["diagnose"] = [["--layer", layer, "--input", x, "--got", got]]
+    calls["compare"] = [["--shape", "small", "--heads-list", "1,2", "--rounds", 1]]
     text = files / "text.txt"
     text.write_text("she sells sea shells. " * 20)
     tiny = ["--text", text, "--depth", 1, "--width", 16, "--context", 8, "--batch", 2, "--steps", 3]

@@ -5,6 +5,7 @@
 #include "python/bindings/attention_binding.h"
 #include "python/bindings/command_binding.h"
 #include "python/bindings/decoder_binding.h"
+#include "python/bindings/diagnose_binding.h"
 #include "python/bindings/encoder_binding.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/kv_cache_binding.h"
@@ -24,6 +25,7 @@ NB_MODULE(_headwise, module) {
   headwise::python::bind_linear(module);
   headwise::python::bind_layers(module);
   headwise::python::bind_layer_files(module);
+  headwise::python::bind_diagnose(module);
   headwise::python::bind_decoder(module);
   headwise::python::bind_encoder(module);
   headwise::python::bind_runtime(module);

@@ -47,6 +47,7 @@ class PythonLayerOf final : public PythonLayer {
 
   nb::object forward(const LayerHandles& given) override;
   nb::object backward(nb::handle grad_out) override;
+  Diagnosis diagnosis(nb::handle x_given, nb::handle got_given) const override;
   nb::dict arrays(nb::handle owner, bool gradients) override;
   void zero_grad() override { layer().zero_grad(); }
   void load(const nb::dict& tensors) override;
@@ -119,6 +120,18 @@ double PythonLayerOf<T>::operations(const AttentionShape& shape) const {
   const double scores = static_cast<double>(shape.batch) * static_cast<double>(shape.heads) *
                         static_cast<double>(shape.seq_q) * static_cast<double>(shape.seq_kv);
   return tokens * static_cast<double>(parameter_count()) + 2 * scores * static_cast<double>(shape.head_dim);
+}
+
+template <class T>
+Diagnosis PythonLayerOf<T>::diagnosis(nb::handle x_given, nb::handle got_given) const {
+  const ArrayArgument x = required_array("diagnose", "x", x_given, dtype());
+  const ArrayArgument got = required_array("diagnose", "got", got_given, DType::kFloat64);
+  check_shape("diagnose", "x", x.shape(), {{"batch"}, {"seq"}, {"d_in", config().d_in}});
+  check_shape("diagnose", "got", got.shape(), {{"batch", x.shape()[0]}, {"seq"}, {"d_out", config().d_out}});
+  const auto x_view = x.view<const T, 3>();
+  const auto got_view = got.view<const double, 3>();
+  const nb::gil_scoped_release release;
+  return diagnose<T>(layer(), x_view, got_view);
 }
 
 template <class T>

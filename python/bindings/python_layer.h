@@ -9,6 +9,7 @@
 #include <string>
 
 #include "headwise/checkpoints/layer_file.h"
+#include "headwise/lens/diagnose.h"
 #include "headwise/tensor/dtype.h"
 
 namespace headwise::python {
@@ -39,6 +40,9 @@ class PythonLayer {
   // grad_out: (batch, seq_q, d_out) -> grad_x, or (grad_x, grad_keys_values) after a forward with keys_values. Once for
   // each forward in training; StateError otherwise.
   virtual nb::object backward(nb::handle grad_out) = 0;
+
+  // x: (batch, seq, d_in); got: (batch, seq_q, d_out), float64.
+  virtual Diagnosis diagnosis(nb::handle x, nb::handle got) const = 0;
 
   // Writable arrays on the layer's own storage, by state_dict name. They keep `owner`, the Python object of this,
   // alive.

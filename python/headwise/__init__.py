@@ -8,6 +8,7 @@ for decoding. The layers take x
 
 from ._attention import AttentionGradients, AttentionResult, attention, attention_backward
 from ._attention_layer import LayerResult
+from ._diagnose import Diagnosis, MistakeDistance, diagnose
 from ._headwise import __version__
 from ._kv_cache import KvCache
 from ._later import attention_varlen, view
@@ -24,8 +25,10 @@ __all__ = [
     "AttentionGradients",
     "AttentionResult",
     "CausalSelfAttention",
+    "Diagnosis",
     "KvCache",
     "LayerResult",
+    "MistakeDistance",
     "MultiHeadAttention",
     "MultiHeadAttentionLayer",
     "MultiHeadAttentionWrapper",
@@ -33,6 +36,7 @@ __all__ = [
     "attention",
     "attention_backward",
     "attention_varlen",
+    "diagnose",
     "get_num_threads",
     "load",
     "set_num_threads",

