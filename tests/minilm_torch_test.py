@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import BertModel
 
+import headwise.hf
 import minilm
 from headwise import _headwise
 
@@ -42,3 +43,17 @@ def test_every_number_is_that_of_transformers(encoder, transformers_model, numbe
         assert np.abs(hidden[layer] - states)[present].max() <= 2e-5
         heads = expected.attentions[layer].numpy().transpose(0, 2, 1, 3)
         assert np.abs(weights[layer].transpose(0, 2, 1, 3) - heads)[present].max() <= 1e-5
+
+
+@pytest.mark.parametrize("numbers", minilm.BATCHES, ids=lambda numbers: "-".join(map(str, numbers)))
+def test_under_enable_the_model_gives_its_own_numbers(transformers_model, numbers):
+    ids, lengths = minilm.ids_and_lengths(dict(np.load(minilm.EXPECTED)), numbers)
+    present = torch.arange(ids.shape[1]) < torch.from_numpy(lengths)[:, None]
+    given = {"input_ids": torch.from_numpy(ids), "attention_mask": present.long(), "output_attentions": True}
+    with torch.no_grad():
+        expected = transformers_model(**given)
+        with headwise.hf.enable(transformers_model):
+            got = transformers_model(**given)
+    assert (got.last_hidden_state - expected.last_hidden_state)[present].abs().max() <= 2e-5
+    for ours, theirs in zip(got.attentions, expected.attentions, strict=True):
+        assert (ours - theirs).transpose(1, 2)[present].abs().max() <= 1e-5
