@@ -10,6 +10,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 from headwise._attention import AttentionResult
 
 from . import _autograd, _composite, _op, _transforms
+from ._causal_bias import causal_of, is_causal_bias
 from ._errors import DTypeError, ShapeError
 from ._options import Options, drawn_seed
 from ._problem import are_plain_inputs, check_inputs, check_tensor, four_axes, split_mask
@@ -54,7 +55,8 @@ def scaled_dot_product_attention(
         value: (..., kv_heads, seq_kv, v_head_dim). float32, float64, bfloat16 or float16, on the CPU, of any strides.
             The axes before heads broadcast; with two axes there is one head.
         attn_mask: broadcastable to (..., heads, seq_q, seq_kv). bool: True = attend. Numbers are added to the scores,
-            and get a gradient; -inf hides the key. float32 beside 16-bit queries is added in float32.
+            and get a gradient; -inf hides the key. float32 beside 16-bit queries is added in float32. Or a CausalBias
+            of torch.nn.attention.bias, for which no matrix is made.
         dropout_p: in [0, 1]; applies whenever it is above 0, as in torch. Its seed is drawn from torch's CPU generator.
         is_causal: query row i sees keys 0..i (upper left). Together with attn_mask both must allow a key.
         scale: 1 / sqrt(head_dim) unless given.
@@ -76,6 +78,12 @@ def scaled_dot_product_attention(
     Raises:
         ValueError, TypeError: both are a RuntimeError too.
     """
+    if attn_mask is not None and is_causal_bias(attn_mask):
+        if causal is not False or query_offset is not None:
+            raise ShapeError(f"{_WHO}: causal, query_offset and an attn_mask of class CausalBias exclude each other")
+        check_inputs(_WHO, query, key, value)
+        is_causal, causal = causal_of(_WHO, attn_mask, is_causal, query, key)
+        attn_mask = None
     tensors = (query, key, value, attn_mask, mask, bias, alibi_slopes, sinks)
     if has_torch_function(tensors):
         return handle_torch_function(
@@ -126,6 +134,9 @@ def scaled_dot_product_attention(
 def pose(query, key, value, attn_mask, enable_gqa):
     """The problem of a call with torch's arguments alone; throws what the call would."""
     check_inputs(_WHO, query, key, value)
+    if attn_mask is not None and is_causal_bias(attn_mask):
+        causal_of(_WHO, attn_mask, False, query, key)
+        attn_mask = None
     mask, bias = _masks(attn_mask, None, None, query)
     return four_axes(_WHO, query, key, value, mask, bias, enable_gqa)
 

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch.overrides import has_torch_function
 
 from . import _attention, _flash
+from ._causal_bias import is_causal_bias, torchs_own
 from ._errors import DTypeError, ShapeError
 from ._switch import is_off, thread
 
@@ -96,12 +97,24 @@ def scaled_dot_product_attention(
     theirs = _torchs if _replaced is None else _replaced[0]
     arguments = (query, key, value, attn_mask, dropout_p, is_causal)
     options = {"scale": scale, "enable_gqa": True} if enable_gqa else {"scale": scale}  # torch 2.4 knows no groups
-    if has_torch_function((query, key, value, attn_mask)) or why_torch(query, key, value, attn_mask) is not None:
+    if attn_mask is not None and is_causal_bias(attn_mask):
+        mask, theirs = None, torchs_own
+        arguments, options = (*arguments, options), {}
+    else:
+        mask = attn_mask
+    if has_torch_function((query, key, value, mask)) or why_torch(query, key, value, mask) is not None:
         return theirs(*arguments, **options)
     try:
-        return _attention.scaled_dot_product_attention(*arguments, scale=scale, enable_gqa=enable_gqa)
+        return _attention.scaled_dot_product_attention(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
     except (ShapeError, DTypeError):  # torch's own word on it
         return theirs(*arguments, **options)
+
+
+# TorchScript compiles the name as torch's operator, under which the flash operators are headwise's.
+if hasattr(torch.jit._builtins, "_register_builtin"):
+    torch.jit._builtins._register_builtin(scaled_dot_product_attention, "aten::scaled_dot_product_attention")
 
 
 def why_torch(query, key, value, attn_mask):
