@@ -28,20 +28,22 @@ CLASSES = re.compile(r"^Test(Transformers|SDPAFailureModes|SDPA|SDPACpuOnly|Attn
 # Under both ways: what the test asks of torch is not what headwise is for.
 LEFT_OUT = {
     r"test_multihead_self_attn_two_masks_fast_path_mock|test_mask_check_fastpath|test_disable_fastpath"
-    r"|test_bias_is_none|test_transformerencoderlayer_no_fastpath_with_hooks": "asks that torch's own fast path is "
-    "called, which is off under headwise",
-    r"test_scaled_dot_product_attention_.*dropout_p_0_[1-9]": "compares dropout with torch's own stream of bits; "
-    "tests/torch_samples_test.py holds ours",
+    r"|test_bias_is_none|test_transformerencoderlayer_no_fastpath_with_hooks": "asks for a call of torch's own fast "
+    "path, which is off under enable()",
+    r"test_multihead_attn_nested_tensor_outside_fast_path": "nested tensors in nn.MultiheadAttention need torch's own "
+    "fast path, which is off under enable()",
+    r"test_scaled_dot_product_attention_.*dropout_p_0_[1-9]|test_transformerencoderlayer_subclass": "compares dropout "
+    "with another path's stream of random bits; tests/torch_samples_test.py holds headwise's",
     r"test_incompatible_mask|test_is_causal_and_mask_fails": "asks that is_causal and a mask are refused together; "
     "headwise lets a key pass that both allow",
 }
 # Under `modules`.
 LEFT_OUT_MODULES = {
-    r"invalid_shape": "compares torch's texts of errors; ours name the argument",
-    r"nested_tensor|test_with_nested_tensor_input|test_transformerencoder_fastpath.*nested": "nested tensors: the module "
-    "refuses them by name",
-    r"script": "TorchScript: the module takes keywords that it cannot compile",
-    r"query_and_bias_have_different_dtypes": "a float64 module with a float16 bias; F.linear refuses it",
+    r"invalid_shape": "compares torch's texts of errors; headwise's name the argument",
+    r"with_nested_tensor_input|kpm_mask_trailing_column_with_nested": "nested tensors, which the module refuses by name",
+    r"test_script": "TorchScript, which does not take the module's keywords",
+    r"query_and_bias_have_different_dtypes": "a float64 module with a float16 bias, which F.linear refuses",
+    r"test_train_with_is_causal": "asks that the module refuses is_causal without a mask; headwise's is causal then",
 }
 
 

@@ -28,6 +28,14 @@ class Head(nn.Module):
         return self.dropout(torch.softmax(scores / self.W_key.out_features**0.5, dim=-1)) @ self.W_value(x)
 
 
+class OutputDropout(Head):
+    def forward(self, x):
+        seq = x.shape[1]
+        scores = self.W_query(x) @ self.W_key(x).mT
+        scores = scores.masked_fill(self.mask.bool()[:seq, :seq], -torch.inf)
+        return self.dropout(torch.softmax(scores / self.W_key.out_features**0.5, dim=-1) @ self.W_value(x))
+
+
 class Wrapper(nn.Module):
     """Heads whose outputs are concatenated; per head or in total, with a projection or without."""
 
@@ -93,6 +101,7 @@ MODELS = [
     (lambda: WeightSplit(6, 8, 12, 2), "weight-split, 2 heads, causal"),
     (lambda: WeightSplit(6, 8, 12, 4, causal=False), "weight-split, 4 heads, not causal"),
     (lambda: Head(6, 4, 12), "one head, causal"),
+    (lambda: OutputDropout(6, 4, 12), "one head, causal"),
 ]
 
 
@@ -182,14 +191,6 @@ class Tupled(Head):
         return super().forward(x), None
 
 
-class OutputDropout(Head):
-    def forward(self, x):
-        seq = x.shape[1]
-        scores = self.W_query(x) @ self.W_key(x).mT
-        scores = scores.masked_fill(self.mask.bool()[:seq, :seq], -torch.inf)
-        return self.dropout(torch.softmax(scores / self.W_key.out_features**0.5, dim=-1) @ self.W_value(x))
-
-
 def edited():
     model = Head(6, 4, 12)
     model.mask[7, 2] = 1
@@ -215,7 +216,6 @@ LEFT = [
     (lambda: TwoArguments(6, 4, 12), "it does not take x (batch, seq, d_in) alone: "),
     (WithGate, "its parameter gate has no place in attention as headwise computes it"),
     (lambda: Tupled(6, 4, 12), "it gives a tuple, not one tensor"),
-    (lambda: OutputDropout(6, 4, 12, 0.5), "dropout is not a dropout on the attention weights"),
     (edited, "its buffer mask is not a causal mask"),
     (hooked, "heads.1 has hooks, which would not be called any more"),
     (lambda: nn.MultiheadAttention(8, 2), "torch's own: headwise.torch.enable() serves it"),

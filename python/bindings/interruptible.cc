@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 
+#include "headwise/runtime/threads.h"
 #include "python/bindings/runner.h"
 
 namespace headwise::python {
@@ -17,6 +18,8 @@ namespace nb = nanobind;
 // About a millisecond on fast cores, and a fifth of a second on the slowest path: nobody waits below it, and above it a
 // change of threads does not show.
 constexpr double kWorthWatching = 1e8;
+// Some ten microseconds on one thread: less than what waking others and waiting for them costs.
+constexpr double kWorthSharing = 1e5;
 // Often enough for anybody, too rare to cost anything.
 constexpr std::chrono::milliseconds kBetweenLooks{25};
 
@@ -27,9 +30,12 @@ bool on_main_thread() {
   return PyThread_get_thread_ident() == main_thread;
 }
 
-void run_here(const std::function<void(const Execution&)>& work) {
+void run_here(double operations, const std::function<void(const Execution&)>& work) {
   const nb::gil_scoped_release release;
-  work({});
+  Execution execution;
+  SerialExecutor alone;
+  if (operations < kWorthSharing) execution.executor = &alone;
+  work(execution);
 }
 
 // Waits for the job. Returns what a signal handler raised, if one did; `cancel` is then up and the job has ended.
@@ -51,9 +57,9 @@ std::optional<nb::python_error> wait_watching_signals(Runner& runner, std::atomi
 }  // namespace
 
 void run_interruptible(double operations, const std::function<void(const Execution&)>& work) {
-  if (operations < kWorthWatching || !on_main_thread()) return run_here(work);
+  if (operations < kWorthWatching || !on_main_thread()) return run_here(operations, work);
   const BorrowedRunner borrowed;
-  if (borrowed.get() == nullptr) return run_here(work);
+  if (borrowed.get() == nullptr) return run_here(operations, work);
   std::atomic<bool> cancel{false};
   Execution execution;
   execution.cancel = &cancel;

@@ -12,6 +12,7 @@
 #include "python/bindings/layer_binding.h"
 #include "python/bindings/layer_file_binding.h"
 #include "python/bindings/linear_binding.h"
+#include "python/bindings/plain_attention_binding.h"
 #include "python/bindings/runtime_binding.h"
 #include "python/bindings/saved_attention.h"
 #include "python/bindings/tensor_binding.h"
@@ -21,6 +22,7 @@ NB_MODULE(_headwise, module) {
   headwise::python::bind_saved_attention(module);
   headwise::python::bind_attention(module);
   headwise::python::bind_tensor_attention(module);
+  headwise::python::bind_plain_attention(module);
   headwise::python::bind_kv_cache(module);
   headwise::python::bind_linear(module);
   headwise::python::bind_layers(module);

@@ -9,7 +9,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from headwise._attention import AttentionResult
 
-from . import _autograd, _composite, _op, _transforms
+from . import _autograd, _composite, _op, _plain, _transforms
 from ._causal_bias import causal_of, is_causal_bias
 from ._errors import DTypeError, ShapeError
 from ._options import Options, drawn_seed
@@ -78,6 +78,15 @@ def scaled_dot_product_attention(
     Raises:
         ValueError, TypeError: both are a RuntimeError too.
     """
+    if (
+        attn_mask is mask is bias is query_offset is window is kv_lengths is softcap is alibi_slopes is sinks is None
+        and dropout_p == 0
+        and causal is return_lse is return_weights is False
+        and not stats
+    ):
+        context = _plain.attend(query, key, value, is_causal, scale, enable_gqa)
+        if context is not None:
+            return context
     if attn_mask is not None and is_causal_bias(attn_mask):
         if causal is not False or query_offset is not None:
             raise ShapeError(f"{_WHO}: causal, query_offset and an attn_mask of class CausalBias exclude each other")

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import has_torch_function
 
-from . import _attention, _flash
+from . import _attention, _flash, _plain
 from ._causal_bias import is_causal_bias, torchs_own
 from ._errors import DTypeError, ShapeError
 from ._switch import is_off, thread
@@ -19,6 +19,7 @@ _lock = threading.Lock()
 _count = 0
 _replaced = None  # torch's function and its setting of the fast path, while headwise stands in their place
 _torchs = F.scaled_dot_product_attention
+_is_flash_allowed = torch._C._get_flash_sdp_enabled
 
 
 class _Enabled:
@@ -94,6 +95,10 @@ def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
 ):
     """torch.nn.functional.scaled_dot_product_attention while headwise is enabled."""
+    if attn_mask is None and dropout_p == 0 and not is_off() and _is_flash_allowed():
+        context = _plain.attend(query, key, value, is_causal, scale, enable_gqa)
+        if context is not None:
+            return context
     theirs = _torchs if _replaced is None else _replaced[0]
     arguments = (query, key, value, attn_mask, dropout_p, is_causal)
     options = {"scale": scale, "enable_gqa": True} if enable_gqa else {"scale": scale}  # torch 2.4 knows no groups
@@ -121,7 +126,7 @@ def why_torch(query, key, value, attn_mask):
     """Why torch computes a call and not headwise; None where headwise does."""
     if is_off():
         return "headwise is off in this thread (disabled())"
-    if not torch._C._get_flash_sdp_enabled():
+    if not _is_flash_allowed():
         return "sdpa_kernel leaves the flash backend out, whose place headwise takes"
     for name, tensor in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
         if tensor is None and name == "attn_mask":

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from . import book
+from ._dropout_places import WithoutDropout, with_dropouts
 from ._fused import FusedAttention, become_fused
 from ._multihead import MultiheadAttention
 from ._recognise import Unfit, check_buffers, looks_like_attention, plan_of
@@ -18,6 +20,8 @@ from ._recognise import Unfit, check_buffers, looks_like_attention, plan_of
 # float64, relative to the largest number of a tensor: some thousand roundings.
 _TOLERANCE = 1e-10
 _SHORT, _LONG = 5, 512
+# How the rows of one layer for all three may be cut: GPT-2 and the book, NeoX and BLOOM, and the rest.
+_ORDERS = ("3hd", "h3d", "hd3", "3dh")
 _OWN = (FusedAttention, MultiheadAttention, book._BookAttention)
 
 
@@ -53,7 +57,8 @@ class FuseReport(NamedTuple):
 
 def fuse(model):
     """Replaces hand-written attention in the model, in place: lists of single heads whose outputs are concatenated,
-    with or without an output projection, weight-split layers, and single heads.
+    with or without an output projection, weight-split layers, one layer for queries, keys and values together
+    (nanoGPT's c_attn, the book's qkv), and single heads.
 
     Each is first compared with its replacement on random input in float64: outputs, and the gradients of the input and
     of every parameter; and once more on a longer input, up to its context or 512. What is not equal, or takes more than
@@ -98,22 +103,24 @@ def _try(name, module):
 
 
 def _compared(module, plan):
-    """The plan with the causality under which the replacement equals the module. Throws Unfit."""
+    """The plan, whole, under which the replacement equals the module. Throws Unfit."""
     theirs = copy.deepcopy(module).double().eval()
     context = check_buffers(theirs)
     width = theirs.get_submodule(plan.heads[0][0]).in_features
     x = _random((2, min(_SHORT, context), width), 0)
-    if plan.dropout is not None:
-        _check_dropout(theirs, plan, x)
     expected = _outputs(theirs, x)
-    differences = {}
-    for causal in (True, False):
-        ours = become_fused(copy.deepcopy(theirs), plan._replace(causal=causal))
-        differences[causal] = _difference(_outputs(ours, x), expected)
-        if differences[causal] <= _TOLERANCE:
+    with torch.random.fork_rng(devices=[]):
+        plan = with_dropouts(theirs, plan, x)
+    theirs.eval()
+    differences = []
+    for causal, order in itertools.product((True, False), _ORDERS if plan.order else ("",)):
+        tried = plan._replace(causal=causal, order=order)
+        ours = become_fused(copy.deepcopy(theirs), tried)
+        differences.append(_difference(_outputs(ours, x), expected))
+        if differences[-1] <= _TOLERANCE:
             _compare_further(theirs, ours, _random((1, min(_LONG, context), width), 2), x)
-            return plan._replace(causal=causal)
-    worst = min(differences.values())
+            return tried
+    worst = min(differences)
     raise Unfit(f"its numbers are not those of attention: outputs or gradients differ by {worst:.2g} of the largest")
 
 
@@ -122,10 +129,7 @@ def _compare_further(theirs, ours, longer, x):
     with torch.no_grad():
         if not _difference([ours(longer)], [theirs(longer)]) <= _TOLERANCE:
             raise Unfit(f"its numbers are not those of attention on a longer input, seq={longer.shape[1]}")
-        for part in (*theirs.modules(), *ours.modules()):
-            if isinstance(part, nn.Dropout):
-                part.p = 0.0
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), WithoutDropout():
             if not _difference([ours.train()(x)], [theirs.train()(x)]) <= _TOLERANCE:
                 raise Unfit("in training, with its dropout layers at 0, its numbers are not those of attention")
 
@@ -162,17 +166,3 @@ def _difference(ours, theirs):
         difference = ((one.detach() - other.detach()).abs().max() / peak).item()
         found = max(found, difference if difference == difference else math.inf)
     return found
-
-
-def _check_dropout(module, plan, x):
-    """The dropout must be on the weights: rows that sum to 1, one number for each key."""
-    seen = []
-    dropout = module.get_submodule(plan.dropout)
-    hook = dropout.register_forward_pre_hook(lambda _, given: seen.append(given[0].detach()))
-    try:
-        _outputs(module, x)
-    finally:
-        hook.remove()
-    sums = [t.sum(-1) for t in seen if t.dim() >= 3 and t.shape[-2:] == (x.shape[1],) * 2]
-    if dropout.p > 0 and not (len(seen) == len(sums) == 1 and torch.allclose(sums[0], torch.ones_like(sums[0]))):
-        raise Unfit(f"{plan.dropout} is not a dropout on the attention weights")

@@ -20,6 +20,8 @@ _ROLES = (
     ("wq", "wk", "wv"),
     ("q", "k", "v"),
 )
+# One layer for all three.
+_COMBINED = ("qkv", "c_attn", "qkv_proj", "in_proj", "Wqkv", "W_qkv", "to_qkv", "query_key_value", "attn_qkv", "c_qkv")
 _OUT = ("out_proj", "proj", "o_proj", "c_proj", "W_out", "Wo", "wo", "to_out", "out")
 _COUNTS = ("num_heads", "n_heads", "n_head", "heads", "h")
 
@@ -29,7 +31,12 @@ class Unfit(Exception):
 
 
 def looks_like_attention(module):
-    return role_names(module) is not None or _head_list(module) is not None or _is_called_attention(module)
+    return (
+        role_names(module) is not None
+        or combined_name(module) is not None
+        or _head_list(module) is not None
+        or _is_called_attention(module)
+    )
 
 
 def _is_called_attention(module):
@@ -44,6 +51,15 @@ def role_names(module):
     return None
 
 
+def combined_name(module):
+    """The name of the layer that makes queries, keys and values at once; None where there is none."""
+    for name in _COMBINED:
+        part = module._modules.get(name)
+        if isinstance(part, nn.Linear) and part.out_features % 3 == 0:
+            return name
+    return None
+
+
 def _head_list(module):
     """(name, list) of its heads: a ModuleList of modules with one projection of each role."""
     for name, child in module._modules.items():
@@ -53,9 +69,14 @@ def _head_list(module):
 
 
 def plan_of(module):
-    """The module's `Plan`, its causality still open. Throws Unfit."""
-    heads = _head_list(module)
-    plan = _plan_of_layer(module) if heads is None else _plan_of_list(module, *heads)
+    """The module's `Plan`; its causality, its dropouts and the order of one combined layer still open. Throws Unfit."""
+    heads, combined = _head_list(module), combined_name(module)
+    if heads is not None:
+        plan = _plan_of_list(module, *heads)
+    elif combined is not None and role_names(module) is None:
+        plan = _plan_of_combined(module, combined)
+    else:
+        plan = _plan_of_layer(module)
     _check_hooks(module, plan)
     _check_nothing_else(module, plan)
     return plan
@@ -75,7 +96,22 @@ def _plan_of_list(module, list_name, heads):
     if len(set(widths)) > 1:
         raise Unfit(f"a head's queries, keys and values are {widths[0]}, {widths[1]} and {widths[2]} wide")
     out = _out_projection(module, widths[0] * len(names))
-    return Plan("heads side by side", tuple(names), len(names), out, _dropout(module, heads))
+    return Plan("heads side by side", tuple(names), len(names), out, None)
+
+
+def _plan_of_combined(module, name):
+    width = module._modules[name].out_features // 3
+    count = _head_count(module)
+    if count is None:
+        raise Unfit(f"it has one layer {name} and no number of heads by the name of {', '.join(_COUNTS)}")
+    if count < 1 or width % count:
+        raise Unfit(f"its queries are {width} wide, which {count} heads do not divide")
+    kind = "one head" if count == 1 else "combined qkv"
+    return Plan(kind, ((name,),), count, _out_projection(module, width), None, order="3hd")
+
+
+def _head_count(module):
+    return next((getattr(module, name) for name in _COUNTS if isinstance(getattr(module, name, None), int)), None)
 
 
 def _plan_of_layer(module):
@@ -83,7 +119,8 @@ def _plan_of_layer(module):
     if names is None:
         raise Unfit("it has no query, key and value layers that are known by name")
     query, key, value = _layers(module, names)
-    count = next((getattr(module, name) for name in _COUNTS if isinstance(getattr(module, name, None), int)), 1)
+    count = _head_count(module)
+    count = 1 if count is None else count
     if count < 1 or query.out_features % count:
         raise Unfit(f"its queries are {query.out_features} wide, which {count} heads do not divide")
     head_dim = query.out_features // count
@@ -93,7 +130,7 @@ def _plan_of_layer(module):
         raise Unfit(f"{count} heads do not share {key.out_features // head_dim} heads of keys")
     out = _out_projection(module, query.out_features)
     kind = "one head" if count == 1 else "weight-split"
-    return Plan(kind, (names,), count, out, _dropout(module, None))
+    return Plan(kind, (names,), count, out, None)
 
 
 def _layers(module, names):
@@ -107,19 +144,6 @@ def _out_projection(module, width):
     if found and module._modules[found[0]].in_features != width:
         raise Unfit(f"{found[0]} takes {module._modules[found[0]].in_features} numbers, the heads give {width}")
     return found[0] if found else None
-
-
-def _dropout(module, heads):
-    """The name of the one dropout, which must be equal in all heads."""
-    found = [name for name, part in module.named_modules() if isinstance(part, nn.Dropout)]
-    if not found:
-        return None
-    rates = {module.get_submodule(name).p for name in found}
-    if (heads is None and len(found) > 1) or len(rates) > 1 or (heads is not None and len(found) != len(heads)):
-        if rates == {0.0}:
-            return None
-        raise Unfit("it has several dropouts: which of them is on the weights is not known")
-    return found[0]
 
 
 def _check_hooks(module, plan):
