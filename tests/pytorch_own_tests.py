@@ -23,7 +23,9 @@ from pathlib import Path
 
 FILES = ("test_transformers.py", "nn/test_multihead_attention.py")
 # Classes that run on CPUs. Those of other devices make no test here.
-CLASSES = re.compile(r"^Test(Transformers|SDPAFailureModes|SDPA|SDPACpuOnly|AttnBias|MultiheadAttentionNN\w*?)(CPU|META)?$")
+CLASSES = re.compile(
+    r"^Test(Transformers|SDPAFailureModes|SDPA|SDPACpuOnly|AttnBias|MultiheadAttentionNN\w*?)(CPU|META)?$"
+)
 
 # Under both ways: what the test asks of torch is not what headwise is for.
 LEFT_OUT = {
@@ -40,7 +42,9 @@ LEFT_OUT = {
 # Under `modules`.
 LEFT_OUT_MODULES = {
     r"invalid_shape": "compares torch's texts of errors; headwise's name the argument",
-    r"with_nested_tensor_input|kpm_mask_trailing_column_with_nested": "nested tensors, which the module refuses by name",
+    r"with_nested_tensor_input|kpm_mask_trailing_column_with_nested": (
+        "nested tensors, which the module refuses by name"
+    ),
     r"test_script": "TorchScript, which does not take the module's keywords",
     r"query_and_bias_have_different_dtypes": "a float64 module with a float16 bias, which F.linear refuses",
     r"test_train_with_is_causal": "asks that the module refuses is_causal without a mask; headwise's is causal then",

@@ -8,9 +8,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch_fuse_test import the_same
 
 from headwise.torch import fuse
-from torch_fuse_test import the_same
 
 
 class Gpt(nn.Module):
@@ -85,7 +85,8 @@ def test_a_combined_layer_is_replaced_with_equal_numbers_and_names(case):
     lift = nn.Sequential(nn.Linear(6, width), model)
     names, parameters = list(lift.state_dict()), [id(p) for p in lift.parameters()]
     report = the_same(lift, fuse)
-    assert report.modules == (("1", type(model).was.fget(model).__name__, True, f"{told}; outputs and gradients equal"),)
+    entry = ("1", type(model).was.fget(model).__name__, True, f"{told}; outputs and gradients equal")
+    assert report.modules == (entry,)
     assert list(lift.state_dict()) == names
     assert [id(p) for p in lift.parameters()] == parameters
 
@@ -135,4 +136,6 @@ def test_a_combined_layer_without_a_known_number_of_heads_is_left():
     model.groups = model.num_heads
     del model.num_heads
     entry = fuse(model).modules[0]
-    assert entry.reason == "it has one layer qkv and no number of heads by the name of num_heads, n_heads, n_head, heads, h"
+    assert entry.reason == (
+        "it has one layer qkv and no number of heads by the name of num_heads, n_heads, n_head, heads, h"
+    )
