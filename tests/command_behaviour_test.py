@@ -78,6 +78,10 @@ def test_every_example_of_every_help_is_understood(program, tmp_path):
         # The files of the examples are not there; nothing else may be wrong with them.
         absent = ("no such file", "there is no model", "there is no run to go on with")
         assert code == 0 or any(reason in err for reason in absent), (line, err)
+        if code == 0:  # explain and compare need no file, and write the page or the chart that they are asked for
+            for written in [*tmp_path.glob("*.html"), *tmp_path.glob("*.svg")]:
+                assert written.name in words or f"{written.stem.rpartition('-')[0]}.svg" in words
+                written.unlink()
     assert list(tmp_path.iterdir()) == []
 
 

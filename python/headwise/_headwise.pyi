@@ -246,6 +246,32 @@ def tensor_attention(
     stats: object,
     /,
 ) -> dict[str, NDArray[Any]] | None: ...
+def tensor_attention_plain(
+    q: object,
+    k: object,
+    v: object,
+    is_causal: object,
+    scale: object,
+    enable_gqa: object,
+    context: object,
+    rows: object,
+    /,
+) -> bool: ...
+def tensor_attention_plain_backward(
+    q: object,
+    k: object,
+    v: object,
+    is_causal: object,
+    scale: object,
+    enable_gqa: object,
+    context: object,
+    rows: object,
+    grad_context: object,
+    grad_q: object,
+    grad_k: object,
+    grad_v: object,
+    /,
+) -> bool: ...
 def tensor_attention_backward(
     who: str,
     q: object,

@@ -13,15 +13,6 @@ def test_a_name_whose_time_has_not_come_refuses_the_call(name):
         getattr(headwise, name)(*arguments)
 
 
-@pytest.mark.parametrize("name", ["hf"])
-def test_a_module_whose_time_has_not_come_refuses_its_import(name):
-    text = f"^headwise.{name} is not served yet$"
-    with pytest.raises(NotImplementedError, match=text):
-        getattr(headwise, name)
-    with pytest.raises(NotImplementedError, match=text):
-        __import__(f"headwise.{name}")
-
-
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match=r"^module 'headwise' has no attribute 'attentoin'$"):
         headwise.attentoin  # noqa: B018
