@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 from headwise.torch import scaled_dot_product_attention as sdpa
 
@@ -61,7 +62,28 @@ WRONG = [
     ((Q, Q, Q), {"stats": ("colour",)}, ValueError,
      'stats has no "colour"; the names are entropy, max_weight, top_keys, distance, self, previous, next, first, '
      'received'),
+    ((Q, Q, Q), {"window": (1,)}, ValueError, "window must be a tuple (left, right), got 1 entries"),
+    ((Q, Q, Q), {"dropout_p": -0.1}, ValueError, "dropout_p must be in [0, 1], got -0.1"),
+    ((Q, Q, Q), {"dropout_p": 0.5, "seed": -1}, ValueError, "seed must be in 0..2**64-1, got -1"),
+    ((Q, Q, Q), {"alibi_slopes": torch.zeros(4).double()}, TypeError,
+     "alibi_slopes must be float32 like q, got torch.float64"),
+    ((Q, Q, Q), {"query_offset": [1, 2, 3]}, ValueError, "query_offset must be (batch=2,), got (3,)"),
+    ((Q, Q, Q), {"batch_offset": -1}, ValueError, "batch_offset must be in 0..4294967295, got -1"),
+    ((Q, Q, Q), {"return_weights": "after"}, ValueError,
+     "return_weights must be False, True or \"after_dropout\", got 'after'"),
+    ((Q, Q, Q, causal_upper_left(5, 6)), {}, ValueError,
+     "attn_mask was made for seq_q=5 and seq_kv=6, query and key have 5 and 5"),
+    ((Q, Q, Q, causal_lower_right(5, 5)), {"is_causal": True}, ValueError,
+     "is_causal=True and an attn_mask of class CausalBias both say what is causal"),
+    ((Q, Q, Q, causal_lower_right(5, 5)), {"causal": True}, ValueError,
+     "causal, query_offset and an attn_mask of class CausalBias exclude each other"),
+    ((Q, Q, Q, torch.zeros(2, 5, 5)), {"bias": torch.zeros(3, 5, 5)}, ValueError,
+     "attn_mask and bias must broadcast, got (2, 5, 5) and (3, 5, 5)"),
 ]  # fmt: skip
+
+
+def test_there_are_at_least_forty():
+    assert len(WRONG) >= 40
 
 
 @pytest.mark.parametrize("case", range(len(WRONG)))

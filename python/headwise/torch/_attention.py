@@ -82,6 +82,7 @@ def scaled_dot_product_attention(
         attn_mask is mask is bias is query_offset is window is kv_lengths is softcap is alibi_slopes is sinks is None
         and dropout_p == 0
         and causal is return_lse is return_weights is False
+        and batch_offset == head_offset == 0
         and not stats
     ):
         context = _plain.attend(query, key, value, is_causal, scale, enable_gqa)
@@ -115,6 +116,8 @@ def scaled_dot_product_attention(
     problem = four_axes(_WHO, query, key, value, mask, bias, enable_gqa)
     if not 0 <= dropout_p <= 1:
         raise ShapeError(f"{_WHO}: dropout_p must be in [0, 1], got {dropout_p}")
+    if return_weights not in (False, True, "after_dropout"):
+        raise ShapeError(f'{_WHO}: return_weights must be False, True or "after_dropout", got {return_weights!r}')
     if dropout_p == 0:
         seed = None
     elif seed is None:
