@@ -26,7 +26,8 @@ class Layers(nn.Module):
 
     def forward(self, x):
         q, k, v = self.qkv(x).unflatten(2, (3, 2, 8)).permute(2, 0, 3, 1, 4)
-        found = sdpa(q, k, v, causal=True, query_offset=0, window=(3, 0), softcap=9.0, sinks=self.sinks, return_lse=True)
+        more = {"window": (3, 0), "softcap": 9.0, "sinks": self.sinks, "return_lse": True}
+        found = sdpa(q, k, v, causal=True, query_offset=0, **more)
         x = torch.relu(found.context.transpose(1, 2).flatten(2)) + found.lse.mean(1)[..., None]
         x, weights = self.own(x, x, x, is_causal=True)
         return self.book(x * weights.square().sum(-1, keepdim=True))

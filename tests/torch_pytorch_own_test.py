@@ -42,9 +42,7 @@ class TestOfAnotherDevice(unittest.TestCase):
 
 
 def run(folder, *options):
-    return subprocess.run(
-        [sys.executable, "-P", RUNNER, folder, *options], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([sys.executable, "-P", RUNNER, folder, *options], capture_output=True, text=True, check=False)
 
 
 def test_it_counts_what_passes_fails_and_is_left_out(tmp_path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples that PyTorch tests its own attention with (OpInfo and ModuleInfo, in the wheel), given to headwise: values
-and gradients against torch's plain path in float64, derivatives of both orders against differences."""
+"""The samples that PyTorch tests its own attention with (OpInfo and ModuleInfo, in the wheel), given to headwise:
+values and gradients against torch's plain path in float64, derivatives of both orders against differences.
+"""
 
 import functools
 import warnings
