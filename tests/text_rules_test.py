@@ -32,6 +32,7 @@ LEFTOVER = re.compile(
 # Tests that cannot run everywhere, each with the reason; the runner names them as skipped.
 MAY_SKIP = {
     "headwise/runtime/isa_test.cc": "there is no list of flags to compare with where the kernel keeps none",
+    "tests/torch_pytorch_own_test.py": "PyTorch's own test files are not part of this repository",
     "python/tests/test_command.py": "the package's own tests run without the model; ./dev test installs it",
 }
 VAGUE_NAMES = {"util", "utils", "common", "helper", "helpers", "misc"}
