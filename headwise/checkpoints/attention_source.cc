@@ -178,6 +178,7 @@ std::vector<AttentionReading> AttentionSource::readings(const AttentionPlace& pl
   const std::vector<AttentionReading> others = fitting(place);
   if (config_ && choice.family.empty() && choice.layout.empty() && !others.empty()) {
     std::vector<const AttentionRule*> rules;
+    rules.reserve(others.size());
     for (const AttentionReading& reading : others) rules.push_back(reading.rule);
     config_->contradict(fmt::format("\"model_type\" is {}, but the shapes of {} are those of: {}; or give family=",
                                     quote_name(config_->text("model_type")), layer_text(place), family_list(rules)));
