@@ -24,7 +24,7 @@ NEED_TORCH = {
     "torch_transforms_test.py",
     "torch_wrong_calls_test.py",
 }
-MISSING = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
+MISSING = [name for name in ("torch", "transformers", "expecttest") if importlib.util.find_spec(name) is None]
 _not_run = []
 
 

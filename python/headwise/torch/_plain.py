@@ -12,6 +12,8 @@ from headwise import _headwise
 from . import _composite, _kernels
 from ._options import Options
 
+# Without the table (before torch 2.10) the kernel's side would refuse every call.
+_HAS_TABLE = hasattr(torch.Tensor, "__dlpack_c_exchange_api__")
 _forward, _backward = _headwise.tensor_attention_plain, _headwise.tensor_attention_plain_backward
 _is_compiling = torch.compiler.is_compiling
 _are_transforms_active = torch._C._are_functorch_transforms_active
@@ -63,7 +65,8 @@ _apply = super(torch.autograd.Function, _Attention).apply
 def attend(query, key, value, is_causal, scale, enable_gqa):
     """The context; None where the general way must look at the call."""
     if (
-        _is_compiling()
+        not _HAS_TABLE
+        or _is_compiling()
         or _are_transforms_active()
         or _dispatch_modes()
         or _are_function_modes_active()
